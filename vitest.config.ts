@@ -48,6 +48,7 @@ const suites: Record<string, string[]> = {
   scenarios: ['test/scenarios/**/*.test.ts'],
   attacks: ['test/attacks/**/*.test.ts'],
   chaos: ['test/chaos/**/*.test.ts'],
+  packages: ['test/packages/**/*.test.ts'],
   outsiders: ['test/outsiders/**/*.test.ts'],
   browser: ['test/browser/**/*.test.ts'],
 };

@@ -24,6 +24,7 @@ import {
   nodeEdges,
   pairedChanges,
 } from '../src/lifecycle/model/transitions.ts';
+import { fillSections } from './marked-sections.ts';
 
 const row = (...cells: string[]) => `| ${cells.join(' | ')} |`;
 const table = (head: string[], rows: string[][]) =>
@@ -149,21 +150,9 @@ const sections: Record<string, () => string> = {
   budgets: budgetTable,
 };
 
-const section = /<!-- generated: ([a-z-]+) -->\n[\s\S]*?<!-- end -->/g;
-
 /** Returns the document with every marked section regenerated. */
-export function withSections(document: string): string {
-  const writtenSections = new Set<string>();
-  const updated = document.replace(section, (_, name: string) => {
-    const render = sections[name];
-    if (!render) throw new Error(`docs/explanation/concepts.md marks a section that has no generator: ${name}`);
-    writtenSections.add(name);
-    return `<!-- generated: ${name} -->\n${render()}\n<!-- end -->`;
-  });
-  const missing = Object.keys(sections).filter((name) => !writtenSections.has(name));
-  if (missing.length > 0) throw new Error(`docs/explanation/concepts.md has no place for ${missing.join(', ')}`);
-  return updated;
-}
+export const withSections = (document: string): string =>
+  fillSections('docs/explanation/concepts.md', document, sections);
 
 export const conceptsPath = join(import.meta.dirname, '../docs/explanation/concepts.md');
 

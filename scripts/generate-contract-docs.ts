@@ -63,7 +63,8 @@ function apiPage(): string {
   return `${[
     '# HTTP API',
     'For authors of programs: every route. A running server shows the schemas at `/docs` and serves them at `/openapi.json`. Generated from `src/contract/routes.ts` by `node scripts/generate-contract-docs.ts`.',
-    'JSON in snake_case, times in RFC 3339. Unknown fields are refused, bodies are capped. Lists are `{items, next_cursor}`. Every change by a person accepts an `Idempotency-Key` (scope: the token, kept for a day): its work, its answer and its audit line are one transaction. Errors are in [errors.md](errors.md).',
+    'JSON in snake_case, times in RFC 3339. Unknown fields are refused, bodies are capped. Lists are `{items, next_cursor}`. Errors are in [errors.md](errors.md).',
+    'Every call by which a person changes something accepts an `Idempotency-Key` header. A repeat with the same key and body gets the first answer again. Keys are kept per token for a day. The change, its stored answer and its audit entry are one transaction.',
     ...sections,
   ].join('\n\n')}\n`;
 }

@@ -1,6 +1,6 @@
 /**
- * Writes docs/glossary.md from the table of src/lifecycle/glossary.ts: `node
- * scripts/generate-glossary.ts`.
+ * Writes docs/glossary.md from src/lifecycle/glossary.ts and, for the statuses,
+ * src/lifecycle/model/states.ts: `node scripts/generate-glossary.ts`.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,8 @@ export const glossaryPath = join(import.meta.dirname, '../docs/glossary.md');
 export const glossaryPage = (): string => `# Glossary
 
 For everybody who reads a screen, an error, the code or these pages: each word has one meaning. This page is generated from
-\`src/lifecycle/glossary.ts\`, which the console's tooltips use too.
+\`src/lifecycle/glossary.ts\`, which the console's tooltips use too, and for the statuses from
+\`src/lifecycle/model/states.ts\`.
 
 | word | means | no longer |
 |---|---|---|

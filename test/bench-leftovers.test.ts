@@ -1,4 +1,4 @@
-/** A benchmark leaves no process and no directory behind, however it ends. */
+/** A benchmark removes its processes and directories even if a signal or an error ends it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -9,14 +9,15 @@ import { isProcessAlive } from '../src/store/pg/embedded/postmaster.ts';
 
 const leftovers = fileURLToPath(new URL('../bench/harness/leftovers.ts', import.meta.url));
 /**
- * Registers two clean-ups and starts a process that only its directory identifies, as machines do.
+ * Registers two clean-ups and starts a detached process. Like a machine, the process can be found
+ * only by the directory among its arguments.
  */
 const program = `
   import { spawn } from 'node:child_process';
-  import { freshDirectory, whenOver } from '${leftovers}';
+  import { freshDirectory, registerCleanup } from '${leftovers}';
   const directory = await freshDirectory();
   const machine = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)', directory], { detached: true, stdio: 'ignore' });
-  const onEnd = (name) => whenOver(async () => console.log(name));
+  const onEnd = (name) => registerCleanup(async () => console.log(name));
   const [first, second] = [onEnd('first'), onEnd('second')];
   console.log(JSON.stringify({ directory, pid: machine.pid }));
   process.stdin.once('data', async () => { await first(); throw new Error('the benchmark broke'); });
@@ -41,16 +42,16 @@ test.for([
   expect(hasLeftovers()).toBe(true);
   bench.kill(signal);
   expect(await exited).toEqual([code, null]);
-  expect(lines).toEqual(['second', 'first', 'the benchmark is being ended']);
+  expect(lines).toEqual(['second', 'first', 'the benchmark is shutting down']);
   expect(hasLeftovers()).toBe(false);
 });
 
-test('an uncaught error runs the remaining clean-ups and is printed', async () => {
+test('an uncaught error is printed, runs the remaining clean-ups and exits with 1', async () => {
   const { bench, lines, hasLeftovers, exited } = await startBench();
-  const printed = once(bench.stderr, 'data');
+  const errorOutput = once(bench.stderr, 'data');
   bench.stdin.end('break');
-  expect(String(await printed)).toContain('the benchmark broke');
+  expect(String(await errorOutput)).toContain('the benchmark broke');
   expect(await exited).toEqual([1, null]);
-  expect(lines).toEqual(['first', 'second', 'the benchmark is being ended']);
+  expect(lines).toEqual(['first', 'second', 'the benchmark is shutting down']);
   expect(hasLeftovers()).toBe(false);
 });

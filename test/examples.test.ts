@@ -1,4 +1,4 @@
-/** A server accepts every pool document under `examples/`. */
+/** Every pool document under `examples/` fits the pool schema and the schema of its driver. */
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Compile } from 'typebox/compile';
@@ -22,7 +22,7 @@ const drivers = openDrivers({
   agent_bundle: '',
 });
 
-it.each(globSync('*.yaml', { cwd: root }))('%s is valid', (file) => {
+it.each(globSync('*.yaml', { cwd: root }))('a server accepts the pools in %s', (file) => {
   const documents = parseAllDocuments(readFileSync(`${root}${file}`, 'utf8')).map((each) => each.toJS() as unknown);
   expect(documents.length).toBeGreaterThan(0);
   for (const document of documents) {

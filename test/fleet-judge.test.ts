@@ -1,79 +1,87 @@
 /**
- * Tests the judge of the fleet benchmark, because a lenient judge would make every run look good.
+ * Tests how the fleet benchmark judges its runs. A judge that misses a mistake would let every run
+ * pass.
  */
 import { describe, expect, test } from 'vitest';
 import { brokenBy, isLost, judgeVerdicts, type VerdictRow } from '../bench/fleet/judge.ts';
 
 const startedMs = Date.UTC(2026, 0, 1);
 const at = (second: number) => new Date(startedMs + second * 1000);
-const verdict = (name: string, second: number, more: Partial<VerdictRow> = {}): VerdictRow => ({
+const verdict = (name: string, second: number, overrides: Partial<VerdictRow> = {}): VerdictRow => ({
   ...{ name, kind: 'node.offline', at: at(second), summary: 'it is silent' },
   ...{ last_seen_at: at(100), gap_end: null, stale_seconds: 30 },
-  ...more,
+  ...overrides,
 });
-/** One machine dies a little after its last heartbeat. */
-const dead = new Map([['dying', at(105)]]);
-const nothing = { false_verdicts: [], missed: [], lateness_seconds: [] };
+/** The machine `dying` dies 5 s after its last heartbeat. */
+const deaths = new Map([['dying', at(105)]]);
+const emptyResult = { false_verdicts: [], missed: [], lateness_seconds: [] };
 
 describe('a verdict', () => {
   test('is false on a machine that did not die', () => {
-    const judged = judgeVerdicts([verdict('well', 131), verdict('dying', 131)], dead);
-    expect(judged).toEqual({ ...nothing, false_verdicts: ['well node.offline: it is silent'], lateness_seconds: [1] });
+    const judged = judgeVerdicts([verdict('well', 131), verdict('dying', 131)], deaths);
+    expect(judged).toEqual({
+      ...emptyResult,
+      false_verdicts: ['well node.offline: it is silent'],
+      lateness_seconds: [1],
+    });
   });
 
-  test('is false before the death, and the death then still counts as missed', () => {
-    const early = judgeVerdicts([verdict('dying', 104)], dead);
-    expect(early).toEqual({ ...nothing, false_verdicts: ['dying node.offline: it is silent'], missed: ['dying'] });
-    const both = judgeVerdicts([verdict('dying', 104), verdict('dying', 132)], dead);
+  test('is false before the death, which counts as missed until a later verdict', () => {
+    const early = judgeVerdicts([verdict('dying', 104)], deaths);
+    expect(early).toEqual({ ...emptyResult, false_verdicts: ['dying node.offline: it is silent'], missed: ['dying'] });
+    const both = judgeVerdicts([verdict('dying', 104), verdict('dying', 132)], deaths);
     expect(both).toEqual({ ...early, missed: [], lateness_seconds: [2] });
   });
 
   test('is false after the death but before the end of the stale time', () => {
-    const early = { ...nothing, false_verdicts: ['dying node.offline: it is silent'], missed: ['dying'] };
-    expect(judgeVerdicts([verdict('dying', 129.9)], dead)).toEqual(early);
-    expect(judgeVerdicts([verdict('dying', 179.9, { gap_end: at(150) })], dead)).toEqual(early);
-    const both = judgeVerdicts([verdict('dying', 129.9), verdict('dying', 132)], dead);
+    const early = { ...emptyResult, false_verdicts: ['dying node.offline: it is silent'], missed: ['dying'] };
+    expect(judgeVerdicts([verdict('dying', 129.9)], deaths)).toEqual(early);
+    expect(judgeVerdicts([verdict('dying', 179.9, { gap_end: at(150) })], deaths)).toEqual(early);
+    const both = judgeVerdicts([verdict('dying', 129.9), verdict('dying', 132)], deaths);
     expect(both).toEqual({ ...early, missed: [], lateness_seconds: [2] });
   });
 
-  test('is not false when the stale time is only rounded', () => {
-    const exactly = verdict('dying', 133.3, { stale_seconds: 33.300_000_2 });
-    expect(judgeVerdicts([exactly], dead)).toMatchObject({ false_verdicts: [], missed: [] });
+  test('is not false if it is early only by a rounding error of the stale time', () => {
+    const roundedVerdict = verdict('dying', 133.3, { stale_seconds: 33.300_000_2 });
+    expect(judgeVerdicts([roundedVerdict], deaths)).toMatchObject({ false_verdicts: [], missed: [] });
   });
 
   test.for(['node.degraded', 'node.failed', 'node.lost', 'node.quarantined'])(
-    '%s is false on a machine that did not die',
+    '%s is false on a machine that did not die, and does not count as finding a death',
     (kind) => {
       expect(judgeVerdicts([verdict('well', 131, { kind })], new Map()).false_verdicts).toHaveLength(1);
-      expect(judgeVerdicts([verdict('dying', 131, { kind })], dead)).toEqual({ ...nothing, missed: ['dying'] });
+      expect(judgeVerdicts([verdict('dying', 131, { kind })], deaths)).toEqual({ ...emptyResult, missed: ['dying'] });
     },
   );
 });
 
 describe('a death', () => {
-  test('is found with the lateness of its verdict after the stale time', () => {
-    expect(judgeVerdicts([verdict('dying', 130)], dead).lateness_seconds).toEqual([0]);
-    expect(judgeVerdicts([verdict('dying', 190)], dead).lateness_seconds).toEqual([60]);
+  test('is found, with the delay of the verdict after the end of the stale time', () => {
+    expect(judgeVerdicts([verdict('dying', 130)], deaths).lateness_seconds).toEqual([0]);
+    expect(judgeVerdicts([verdict('dying', 190)], deaths).lateness_seconds).toEqual([60]);
   });
 
-  test('is measured from the end of an ingest gap, unless the gap ended before the last heartbeat', () => {
-    expect(judgeVerdicts([verdict('dying', 190, { gap_end: at(150) })], dead).lateness_seconds).toEqual([10]);
-    expect(judgeVerdicts([verdict('dying', 190, { gap_end: at(50) })], dead).lateness_seconds).toEqual([60]);
+  test('counts the delay from the end of an ingest gap, unless the gap ended before the last heartbeat', () => {
+    expect(judgeVerdicts([verdict('dying', 190, { gap_end: at(150) })], deaths).lateness_seconds).toEqual([10]);
+    expect(judgeVerdicts([verdict('dying', 190, { gap_end: at(50) })], deaths).lateness_seconds).toEqual([60]);
   });
 
-  test('is missed without a verdict, or with a verdict without its evidence', () => {
-    expect(judgeVerdicts([], dead)).toEqual({ ...nothing, missed: ['dying'] });
+  test('is missed if there is no verdict, or if the verdict lacks a field that judging needs', () => {
+    expect(judgeVerdicts([], deaths)).toEqual({ ...emptyResult, missed: ['dying'] });
     for (const missingField of [{ last_seen_at: null }, { stale_seconds: null }])
-      expect(judgeVerdicts([verdict('dying', 131, missingField)], dead)).toEqual({ ...nothing, missed: ['dying'] });
+      expect(judgeVerdicts([verdict('dying', 131, missingField)], deaths)).toEqual({
+        ...emptyResult,
+        missed: ['dying'],
+      });
   });
 });
 
-test('an acknowledged heartbeat is lost if the stored one is more than a second older', () => {
+test('an acknowledged heartbeat counts as lost if the stored one is over a second older', () => {
   expect(isLost(startedMs, startedMs)).toBe(false);
-  // Two clocks may differ by this much.
+  // The clocks of the agent and the store may differ by this much.
   expect(isLost(startedMs, startedMs + 1_000)).toBe(false);
   expect(isLost(startedMs, startedMs + 1_001)).toBe(true);
-  // The heartbeat has not been answered yet.
+  // Zero means that no heartbeat was acknowledged yet.
   expect(isLost(startedMs, 0)).toBe(false);
 });
 
@@ -89,8 +97,11 @@ describe('a run', () => {
     [{ ...noFindings, held: ['one'] }, [], 'a verdict was held back: one'],
     [{ ...noFindings, missed: ['one'] }, [], 'died without a verdict: one'],
     [noFindings, ['one'], 'acknowledged and lost: one'],
-  ] as const)('fails with a single finding: %o, %o', ([{ false_verdicts, held, missed }, lost, message]) => {
-    const judged = { false_verdicts: [...false_verdicts], held: [...held], missed: [...missed] };
-    expect(brokenBy(judged, { lost: [...lost] })).toEqual([message]);
-  });
+  ] as const)(
+    'fails because of a single finding: %o, lost heartbeats %o',
+    ([{ false_verdicts, held, missed }, lost, message]) => {
+      const judged = { false_verdicts: [...false_verdicts], held: [...held], missed: [...missed] };
+      expect(brokenBy(judged, { lost: [...lost] })).toEqual([message]);
+    },
+  );
 });

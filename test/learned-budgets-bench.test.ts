@@ -1,4 +1,4 @@
-/** The benchmark of learned budgets uses the documented fleets, and its page shows the results. */
+/** Tests the benchmark of learned budgets: its simulated fleets, its policies and its page. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { claimsOf, relationOf } from '../bench/learned-budgets/compare.ts';
@@ -14,14 +14,14 @@ const [minMedian, maxMedian] = fleet.median_bounds;
 const seeds = [0, 1, 2, 3];
 const medianOf = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? Number.NaN;
 
-describe('the fleets', () => {
-  test('have pools from 20 s to 900 s, and 200 seeds', () => {
+describe('the simulated fleets', () => {
+  test('have pools with median boots from 20 s to 900 s, 200 seeds and 2 % stuck boots', () => {
     const medians = pools.map(({ median_seconds }) => median_seconds);
     expect([Math.min(...medians), Math.max(...medians), fleet.seeds]).toEqual([20, 900, 200]);
     expect(fleet.stuck_share).toBe(0.02);
   });
 
-  test.for(pools)('$name: the parts add up to a boot, and the median drifts within its bounds', (pool) => {
+  test.for(pools)('$name: the shares of the boot parts add up to 1, and the median stays within its bounds', (pool) => {
     expect(pool.parts.reduce((sum, share) => sum + share, 0)).toBeCloseTo(1);
     for (const seed of seeds) {
       const at = drawMedian(pool, seededRandom(seed));
@@ -33,32 +33,32 @@ describe('the fleets', () => {
     }
   });
 
-  test.for(pools)('$name: the median of the first boots matches the pool', (pool) => {
-    const early = seeds.flatMap((seed) => {
+  test.for(pools)('$name: the median of the boots of the first five days matches the pool', (pool) => {
+    const earlySeconds = seeds.flatMap((seed) => {
       const { begins, takes } = drawBoots(pool, seed);
       return [...takes].filter((seconds, boot) => Number.isFinite(seconds) && (begins[boot] ?? 0) < 5 * 86_400);
     });
-    const ratio = medianOf(early) / pool.median_seconds;
-    expect(Math.abs(Math.log(ratio))).toBeLessThan((4 * pool.sigma) / Math.sqrt(early.length) + 0.1);
+    const ratio = medianOf(earlySeconds) / pool.median_seconds;
+    expect(Math.abs(Math.log(ratio))).toBeLessThan((4 * pool.sigma) / Math.sqrt(earlySeconds.length) + 0.1);
   });
 
-  test('have two percent stuck boots, and no report after the end of a boot', () => {
-    let [all, stuck] = [0, 0];
+  test('draw about 2 % stuck boots, and progress reports in order before the end of their boot', () => {
+    let [bootCount, stuckCount] = [0, 0];
     for (const pool of pools) {
-      const { count, takes, says, words } = drawBoots(pool, 7);
+      const { count, takes, reportTimes, reportCount } = drawBoots(pool, 7);
       for (let boot = 0; boot < count; boot++) {
-        const reports = [...says.slice(boot * words, (boot + 1) * words)];
+        const reports = [...reportTimes.slice(boot * reportCount, (boot + 1) * reportCount)];
         expect(reports).toEqual(reports.toSorted((a, b) => a - b));
         if (Number.isFinite(takes[boot])) expect(reports.every((at) => at < (takes[boot] ?? 0))).toBe(true);
-        else stuck++;
+        else stuckCount++;
       }
-      all += count;
+      bootCount += count;
     }
-    expect(stuck / all).toBeGreaterThan(0.017);
-    expect(stuck / all).toBeLessThan(0.023);
+    expect(stuckCount / bootCount).toBeGreaterThan(0.017);
+    expect(stuckCount / bootCount).toBeLessThan(0.023);
   });
 
-  test('are equal for equal seeds and different for others', () => {
+  test('are equal for equal seeds and different for different seeds', () => {
     const [pool] = pools;
     if (!pool) throw new Error('there is no pool');
     expect(drawBoots(pool, 3)).toEqual(drawBoots(pool, 3));
@@ -67,13 +67,13 @@ describe('the fleets', () => {
 });
 
 describe('the policies', () => {
-  const boots = (takes: number, ...says: number[]) => ({
-    ...{ count: 1, begins: Float64Array.of(0), takes: Float64Array.of(takes), words: says.length },
-    ...{ says: Float64Array.from(says), new_image_at: Number.POSITIVE_INFINITY },
+  const boots = (takes: number, ...reportTimes: number[]) => ({
+    ...{ count: 1, begins: Float64Array.of(0), takes: Float64Array.of(takes), reportCount: reportTimes.length },
+    ...{ reportTimes: Float64Array.from(reportTimes), new_image_at: Number.POSITIVE_INFINITY },
   });
   const [first] = policies;
   const fixed = { ...first, learns: false };
-  const never = Number.POSITIVE_INFINITY;
+  const neverSeconds = Number.POSITIVE_INFINITY;
 
   test('count a boot within the rescue window as rescued, and a later one as a false kill', () => {
     const ignoresProgress = { ...fixed, progress_aware: false };
@@ -83,16 +83,18 @@ describe('the policies', () => {
     expect(runPolicy({ ...fixed, rescues: false }, boots(721))).toMatchObject({ false_kills: 1, burnt_seconds: 720 });
   });
 
-  test('find a stuck boot at the end of its budget, or earlier by its silence', () => {
-    expect(runPolicy(fixed, boots(never, never)).found_seconds).toBe(720);
-    expect(runPolicy(fixed, boots(never, 100)).found_seconds).toBe(280);
-    expect(runPolicy({ ...fixed, progress_aware: false }, boots(never, 100)).found_seconds).toBe(720);
+  test('find a stuck boot at the end of its budget, or earlier if its progress stops', () => {
+    expect(runPolicy(fixed, boots(neverSeconds, neverSeconds)).found_seconds).toBe(720);
+    expect(runPolicy(fixed, boots(neverSeconds, 100)).found_seconds).toBe(280);
+    expect(runPolicy({ ...fixed, progress_aware: false }, boots(neverSeconds, 100)).found_seconds).toBe(720);
   });
 
-  test('let a boot that advances take up to twice its budget', () => {
-    const words = [150, 300, 450, 600, 750, 900, 1050, 1200, 1350];
-    expect(runPolicy(fixed, boots(1440, ...words))).toMatchObject({ rescued: 0, false_kills: 0 });
-    expect(runPolicy({ ...fixed, rescues: false }, boots(1441, ...words, 1430))).toMatchObject({ false_kills: 1 });
+  test('give a boot that reports progress up to twice its budget', () => {
+    const reportTimes = [150, 300, 450, 600, 750, 900, 1050, 1200, 1350];
+    expect(runPolicy(fixed, boots(1440, ...reportTimes))).toMatchObject({ rescued: 0, false_kills: 0 });
+    expect(runPolicy({ ...fixed, rescues: false }, boots(1441, ...reportTimes, 1430))).toMatchObject({
+      false_kills: 1,
+    });
   });
 });
 
@@ -106,7 +108,7 @@ describe('the comparison of two policies', () => {
     [measures(1, 700), measures(1, 600), 'loses'],
     [measures(9, 600), measures(1, 600), 'loses'],
     [measures(1, 605), measures(1, 600), 'even'],
-  ] as const)('%o compared with %o', ([one, other, relation]) => {
+  ] as const)('of %o with %o returns %s', ([one, other, relation]) => {
     expect(relationOf(one, other, evenWithin)).toBe(relation);
   });
 });
@@ -126,7 +128,7 @@ describe('the page', () => {
     fleets: [tallies],
   };
 
-  test('has a row for each pool with the comparison, and the result of each claim', () => {
+  test('has a row with the comparison for each pool, and the result of each claim', () => {
     const tables = writeTables(result);
     expect(tables).toContain(
       '| growing |  180 s |        1.00 |       2.00 |       300 s | 50 **✓** | 30 **✓** | 9.00 **✓** | 0 **✓** |',
@@ -135,13 +137,13 @@ describe('the page', () => {
       '- holds: over the whole fleet at least 10 times fewer false kills than fixed 600 s (50.0 times)',
     );
     expect(claimsOf(result).every(({ holds }) => holds)).toBe(true);
-    const worse = { ...tallies, [policies[0].name]: tally(6, 2000) };
-    const failed = { ...result, pools: [{ pool: 'growing', tallies: worse, grid, budgets: [] }] };
-    expect(claimsOf(failed).map(({ holds }) => holds)).toEqual([false, false, false, false, false]);
-    expect(writeTables(failed)).toContain('- **does not hold**: dominates fixed 600 s in most pools');
+    const worseTallies = { ...tallies, [policies[0].name]: tally(6, 2000) };
+    const worseResult = { ...result, pools: [{ pool: 'growing', tallies: worseTallies, grid, budgets: [] }] };
+    expect(claimsOf(worseResult).map(({ holds }) => holds)).toEqual([false, false, false, false, false]);
+    expect(writeTables(worseResult)).toContain('- **does not hold**: dominates fixed 600 s in most pools');
   });
 
-  test('replaces only the tables of the page', async () => {
+  test('keeps its text when the tables are replaced', async () => {
     const page = await readFile(new URL('../docs/explanation/learned-budgets.md', import.meta.url), 'utf8');
     const updated = withTables(page, writeTables(result));
     expect(withTables(updated, 'nothing')).toBe(withTables(page, 'nothing'));

@@ -1,4 +1,4 @@
-/** Every rule of the model runs as a sweep, or is applied by a transition. */
+/** Every rule of the lifecycle model has a sweep, unless a transition applies the rule. */
 import { expect, it } from 'vitest';
 import { causes } from '../src/lifecycle/model/transitions.ts';
 import { defaultEnvironment } from '../src/store/transitions/transition-rules.ts';

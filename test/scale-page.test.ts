@@ -1,4 +1,4 @@
-/** The page about scale shows the recorded figures, and whether each target was met. */
+/** Tests the generated page about scale and the records from which it is generated. */
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import {
@@ -11,16 +11,16 @@ import {
   writeRecords,
 } from '../bench/page/scale-tables.ts';
 
-const read = (path: string) => readFile(new URL(path, import.meta.url), 'utf8');
+const readRepositoryFile = (path: string) => readFile(new URL(path, import.meta.url), 'utf8');
 
-const records = async () => readRecords(await read('../bench/page/scale.jsonl'));
+const readAllRecords = async () => readRecords(await readRepositoryFile('../bench/page/scale.jsonl'));
 
-test('the page is generated from the recorded figures', async () => {
-  expect(await read('../docs/explanation/scale.md')).toBe(writePage(await records()));
+test('the page in docs/ matches the recorded figures', async () => {
+  expect(await readRepositoryFile('../docs/explanation/scale.md')).toBe(writePage(await readAllRecords()));
 });
 
-test('reads and writes records without a change', async () => {
-  expect(writeRecords(await records())).toBe(await read('../bench/page/scale.jsonl'));
+test('writes the records file back unchanged', async () => {
+  expect(writeRecords(await readAllRecords())).toBe(await readRepositoryFile('../bench/page/scale.jsonl'));
 });
 
 const machine = { cores: 2, memory_gb: 8, architecture: 'arm64' };
@@ -32,11 +32,11 @@ const recorded = (benchmark: string, figures: Recorded['figures'], notes: string
   notes,
 });
 
-test('lists missed targets first, and marks benchmarks that were not recorded', () => {
-  const late = { what: 'late, p99', value: 2.5, unit: 's', target: 2 } as const;
+test('lists the missed targets at the top, and marks benchmarks without a record', () => {
+  const lateness = { what: 'late, p99', value: 2.5, unit: 's', target: 2 } as const;
   const rate = { what: 'beats answered', value: 8_000, unit: 'beats/s', at_least: 7_760 } as const;
-  const most = { what: '… max', value: 9, unit: 's', target: 3 } as const;
-  const page = writePage([recorded('fleet', [rate, late, most], ['limited by nothing'])]);
+  const worst = { what: '… max', value: 9, unit: 's', target: 3 } as const;
+  const page = writePage([recorded('fleet', [rate, lateness, worst], ['limited by nothing'])]);
   expect(page).toContain(
     '1 of 3 targets were met. Missed:\n\n- `fleet`: late, p99: 2.50 s, wanted < 2.00 s\n- `fleet`: late, p99 … max: 9.00 s, wanted < 3.00 s',
   );
@@ -47,19 +47,21 @@ test('lists missed targets first, and marks benchmarks that were not recorded', 
 });
 
 test('replaces a benchmark that is recorded again, and keeps the others', () => {
-  const former = merge([], [recorded('operations', []), recorded('beat', [])]);
-  const next = merge(former, [recorded('beat', [], ['again'])]);
-  expect(next.map(({ benchmark, notes }) => [benchmark, notes])).toEqual([
+  const earlierRecords = merge([], [recorded('operations', []), recorded('beat', [])]);
+  const records = merge(earlierRecords, [recorded('beat', [], ['again'])]);
+  expect(records.map(({ benchmark, notes }) => [benchmark, notes])).toEqual([
     ['beat', ['again']],
     ['operations', []],
   ]);
 });
 
-test('names the machine once, or with each section if there are several', () => {
-  const larger = { cores: 64, memory_gb: 512, architecture: 'x64' };
-  const former = [recorded('beat', []), recorded('operations', [])];
-  expect(writePage(former)).toContain('Every figure is from one machine with 2 cores (arm64) and 8 GB of memory.');
-  const page = writePage(merge(former, [{ ...recorded('beat', []), machine: larger }]));
+test('names a single machine once, and several machines in each section', () => {
+  const largerMachine = { cores: 64, memory_gb: 512, architecture: 'x64' };
+  const earlierRecords = [recorded('beat', []), recorded('operations', [])];
+  expect(writePage(earlierRecords)).toContain(
+    'Every figure is from one machine with 2 cores (arm64) and 8 GB of memory.',
+  );
+  const page = writePage(merge(earlierRecords, [{ ...recorded('beat', []), machine: largerMachine }]));
   expect(page).toContain('Figures are from several machines');
   expect(page).toMatch(
     /## One beat\n\n.*\n\n```sh\n.*\n```\n\nRecorded on a machine with 64 cores \(x64\) and 512 GB of memory\./,
@@ -69,17 +71,17 @@ test('names the machine once, or with each section if there are several', () => 
   );
 });
 
-test('refuses a quick run, and a record without its machine', () => {
+test('refuses the record of a quick run, and a record without a machine', () => {
   const line: Line = { ...recorded('beat', []), command: 'node bench/beat.ts', quick: false };
-  const quick = { ...line, command: 'node bench/beat.ts --quick' };
+  const quickLine = { ...line, command: 'node bench/beat.ts --quick' };
   expect(refusalOf(line)).toBeUndefined();
   expect(refusalOf({ ...line, quick: true })).toContain('--quick');
-  expect(refusalOf(quick)).toContain('--quick');
+  expect(refusalOf(quickLine)).toContain('--quick');
   expect(refusalOf({ ...line, machine: undefined })).toContain('on which machine');
-  expect(() => readRecords(JSON.stringify(quick))).toThrow('beat is of a --quick run');
+  expect(() => readRecords(JSON.stringify(quickLine))).toThrow('beat is of a --quick run');
 });
 
-test('marks a record of another command line', () => {
+test('marks a record that another command line produced', () => {
   const page = (command: string) => writePage([{ ...recorded('fleet', []), command }]);
   expect(page('node bench/fleet.ts')).not.toContain('Recorded differently');
   expect(page('node bench/fleet.ts --nodes 5')).toContain(

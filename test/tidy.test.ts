@@ -1,4 +1,4 @@
-/** Every house rule holds in the whole repository, and finds the violations in its own examples. */
+/** The repository follows every house rule, and each rule detects violations in its examples. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { readTree } from './support/tidy/source.ts';
@@ -15,17 +15,17 @@ test('reads the whole repository', () => {
 });
 
 describe.for(tidyRules)('$name', (rule) => {
-  test('holds in this repository', () => {
-    const found = rule.check(repository).map(({ path, what }) => `${path} ${what}`);
-    expect(found).toEqual([]);
+  test('has no violation in the repository', () => {
+    const violations = rule.check(repository).map(({ path, what }) => `${path} ${what}`);
+    expect(violations).toEqual([]);
   });
 
-  test('finds the violation in each broken example', () => {
+  test('detects the violation in each broken example', () => {
     expect(rule.broken.length).toBeGreaterThan(0);
-    for (const tree of rule.broken) expect(rule.check(tree), JSON.stringify(tree)).not.toEqual([]);
+    for (const files of rule.broken) expect(rule.check(files), JSON.stringify(files)).not.toEqual([]);
   });
 
-  test('accepts the similar but correct example', () => {
+  test('accepts the correct example', () => {
     expect(rule.check(rule.fine)).toEqual([]);
   });
 });

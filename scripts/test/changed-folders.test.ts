@@ -31,19 +31,19 @@ test('on main, returns the files of the last commit and uncommitted files', () =
   expect(changedFiles(directory).sort()).toEqual(['src/b/two.ts', 'src/c/three.ts']);
 });
 
-test('on a branch, returns the files of every commit', () => {
+test('on a branch, returns the files of every commit since main', () => {
   git('switch', '-qc', 'topic');
   commit('src/c/three.ts');
   commit('src/d/four.ts');
   expect(changedFiles(directory).sort()).toEqual(['src/c/three.ts', 'src/d/four.ts']);
 });
 
-test('returns nothing without a Git history', () => {
+test('returns nothing outside a Git repository', () => {
   rmSync(join(directory, '.git'), { recursive: true });
   expect(changedFiles(directory)).toEqual([]);
 });
 
-test('returns each folder with unit tests once, without its subfolders', () => {
+test('returns the folders that have unit tests, but no subfolder of another folder', () => {
   const files = ['src/a/x/one.ts', 'src/a/two.ts', 'src/b/three.ts', 'docs/page.md', 'test/api/four.test.ts'];
   expect(foldersOf(files)).toEqual(['src/a/', 'src/b/']);
 });

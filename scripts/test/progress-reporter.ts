@@ -54,8 +54,8 @@ export default class ProgressReporter extends MinimalReporter {
     const running_ms = sum(running);
     const left_ms = estimateLeftMs({
       elapsed_ms,
-      done_ms: this.#doneMs + running_ms,
-      waiting_ms: waiting_ms - running_ms,
+      finished_work_ms: this.#doneMs + running_ms,
+      remaining_work_ms: waiting_ms - running_ms,
     });
     const done = this.#files - this.#waiting.size;
     console.log(progressLine({ elapsed_ms, left_ms, done, files: this.#files, failed: this.#failed }));

@@ -2,10 +2,22 @@ import { expect, test } from 'vitest';
 import { estimateLeftMs, progressLine } from './progress.ts';
 
 test.for([
-  { run: { elapsed_ms: 180_000, done_ms: 360_000, waiting_ms: 720_000 }, left: 360_000, why: 'two files at a time' },
-  { run: { elapsed_ms: 60_000, done_ms: 120_000, waiting_ms: 240_000 }, left: null, why: 'the run has just begun' },
-  { run: { elapsed_ms: 180_000, done_ms: 0, waiting_ms: 240_000 }, left: null, why: 'nothing is done yet' },
-  { run: { elapsed_ms: 60_000, done_ms: 240_000, waiting_ms: 0 }, left: 0, why: 'nothing is waiting' },
+  {
+    run: { elapsed_ms: 180_000, finished_work_ms: 360_000, remaining_work_ms: 720_000 },
+    left: 360_000,
+    why: 'two files at a time',
+  },
+  {
+    run: { elapsed_ms: 60_000, finished_work_ms: 120_000, remaining_work_ms: 240_000 },
+    left: null,
+    why: 'the run has just begun',
+  },
+  {
+    run: { elapsed_ms: 180_000, finished_work_ms: 0, remaining_work_ms: 240_000 },
+    left: null,
+    why: 'nothing is done yet',
+  },
+  { run: { elapsed_ms: 60_000, finished_work_ms: 240_000, remaining_work_ms: 0 }, left: 0, why: 'nothing is waiting' },
 ])('estimates the time left: $why', ({ run, left }) => {
   expect(estimateLeftMs(run)).toBe(left);
 });

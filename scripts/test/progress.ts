@@ -1,15 +1,24 @@
 /** Renders the progress of a test run as one line. */
 
-/** The longest files run first, so an earlier estimate would be far too high. */
+/**
+ * No estimate is shown before this time: the longest files run first, so it would be far too high.
+ */
 const minElapsedMs = 120_000;
 
-/** Files run in parallel, so the estimate uses the measured pace of the files that are done. */
-export const estimateLeftMs = (run: { elapsed_ms: number; done_ms: number; waiting_ms: number }): number | null =>
-  run.waiting_ms === 0
+/**
+ * `finished_work_ms` and `remaining_work_ms` are sums of estimated durations of files. Files run in
+ * parallel, so the pace of the finished work is measured in elapsed time.
+ */
+export const estimateLeftMs = (run: {
+  elapsed_ms: number;
+  finished_work_ms: number;
+  remaining_work_ms: number;
+}): number | null =>
+  run.remaining_work_ms === 0
     ? 0
-    : run.elapsed_ms < minElapsedMs || run.done_ms === 0
+    : run.elapsed_ms < minElapsedMs || run.finished_work_ms === 0
       ? null
-      : (run.elapsed_ms * run.waiting_ms) / run.done_ms;
+      : (run.elapsed_ms * run.remaining_work_ms) / run.finished_work_ms;
 
 const clock = (ms: number) => {
   const seconds = Math.round(ms / 1000);

@@ -70,7 +70,19 @@ test('keeps only the first lines of a long message, indented and without colours
 test('requires a suite for every place with tests', () => {
   const root = fileURLToPath(new URL('../..', import.meta.url));
   const places = [
-    ...['unit', 'tidy', 'api', 'operations', 'properties', 'scenarios', 'attacks', 'chaos', 'outsiders', 'browser'],
+    ...[
+      'unit',
+      'tidy',
+      'api',
+      'operations',
+      'properties',
+      'scenarios',
+      'attacks',
+      'chaos',
+      'packages',
+      'outsiders',
+      'browser',
+    ],
   ];
   expect(requiredSuites(root).map(({ name }) => name)).toEqual(places);
 });

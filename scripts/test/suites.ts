@@ -19,6 +19,7 @@ const suites: Suite[] = [
   { name: 'scenarios', under: ['test/scenarios/'] },
   { name: 'attacks', under: ['test/attacks/'] },
   { name: 'chaos', under: ['test/chaos/'] },
+  { name: 'packages', under: ['test/packages/'] },
   { name: 'outsiders', under: ['test/outsiders/'] },
   { name: 'browser', under: ['test/browser/'] },
 ];

@@ -1,4 +1,4 @@
-/** The OpenAPI document, the error catalogue and their pages match the server. */
+/** The OpenAPI document, the error catalogue and their pages match what the server does. */
 import { globSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { contractDocs, fromRoot } from '../../scripts/generate-contract-docs.ts';
@@ -19,7 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Codes that no operation documents: sent on a stream, by a relay, or for a beat of a batch. */
+/**
+ * Codes that no operation documents, because the server sends them on a stream or for one heartbeat
+ * of a batch, a relay sends them, or they belong to no route.
+ */
 const undocumented = [
   'stream_replaced',
   'stream_silent',
@@ -84,7 +87,7 @@ const operationsOf = (document: Document): Operation[] =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
   );
 
-/** The address of each operation, in both kinds of routes. */
+/** The address of each operation, of our own API and of the foreign protocols. */
 const addresses = new Map<string, string>([
   ...Object.entries<RouteDeclaration>(routes).map(([name, { method, path }]) => [name, `${method} ${path}`] as const),
   ...Object.entries<ProtocolRoute>(protocolRoutes).map(
@@ -115,14 +118,15 @@ describe('the OpenAPI document', () => {
 
   it('names the server and describes each tag', () => {
     expect(document.servers).toHaveLength(1);
-    const used = new Set(operationsOf(document).flatMap(({ tags }) => tags));
-    expect(document.tags.map(({ name }) => name).sort()).toEqual([...used].sort());
+    const usedTags = new Set(operationsOf(document).flatMap(({ tags }) => tags));
+    expect(document.tags.map(({ name }) => name).sort()).toEqual([...usedTags].sort());
     for (const { description } of document.tags) expect(description).not.toBe('');
   });
 
-  it('documents Retry-After also for a status that is both a reply and a problem', () => {
-    const unready = operationsOf(document).find(({ operationId }) => operationId === 'readiness-get')?.responses[503];
-    expect(unready).toMatchObject({ headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } } });
+  it('documents Retry-After even for a status that is both a reply and a problem', () => {
+    const unreadyResponse = operationsOf(document).find(({ operationId }) => operationId === 'readiness-get')
+      ?.responses[503];
+    expect(unreadyResponse).toMatchObject({ headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } } });
   });
 
   it('lists every status of each operation, with its codes', () => {
@@ -136,20 +140,20 @@ describe('the OpenAPI document', () => {
       for (const [status, codes] of problemsByStatus(operationId))
         if (!(status in also_answers)) expect(responses[status]?.$ref?.split('.').slice(2), operationId).toEqual(codes);
     }
-    const answered = new Set([...addresses.keys()].flatMap((name) => [...(documentedProblems(name) ?? [])]));
-    const unanswered = Object.keys(errorCatalogue).filter((code) => !answered.has(code as ErrorCode));
-    expect(unanswered.sort()).toEqual([...undocumented].sort());
+    const documentedCodes = new Set([...addresses.keys()].flatMap((name) => [...(documentedProblems(name) ?? [])]));
+    const otherCodes = Object.keys(errorCatalogue).filter((code) => !documentedCodes.has(code as ErrorCode));
+    expect(otherCodes.sort()).toEqual([...undocumented].sort());
   });
 
   it('excludes NUL from all text that a caller may send', () => {
     const { schemas } = document.components;
-    const seen = new Set<string>();
+    const visitedRefs = new Set<string>();
     const violations: string[] = [];
     const checkSchema = (schema: unknown, at: string): void => {
       if (typeof schema !== 'object' || schema === null) return;
       const { $ref, type, pattern, enum: values } = schema as Record<string, unknown>;
-      if (typeof $ref === 'string' && !seen.has($ref)) {
-        seen.add($ref);
+      if (typeof $ref === 'string' && !visitedRefs.has($ref)) {
+        visitedRefs.add($ref);
         checkSchema(schemas[$ref.split('/').at(-1) ?? ''], $ref);
       }
       if (type === 'string' && !values && (typeof pattern !== 'string' || new RegExp(pattern, 'u').test('a=a\0')))
@@ -174,11 +178,11 @@ describe('the OpenAPI document', () => {
   });
 
   it('has no dangling and no unused references', () => {
-    const referred = new Set([...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref));
-    const defined = (['schemas', 'responses', 'parameters', 'headers'] as const).flatMap((kind) =>
+    const references = new Set([...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref));
+    const definitions = (['schemas', 'responses', 'parameters', 'headers'] as const).flatMap((kind) =>
       Object.keys(document.components[kind]).map((name) => `#/components/${kind}/${name}`),
     );
-    expect([...referred].sort()).toEqual(defined.sort());
+    expect([...references].sort()).toEqual(definitions.sort());
     expect(JSON.stringify(document)).not.toContain('"$id"');
   });
 

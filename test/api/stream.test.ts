@@ -1,14 +1,20 @@
 /**
- * The stream delivers every fact once and in order, to readers that may see it, however often they
- * reconnect.
+ * The stream delivers every fact once and in order to the readers that may see it, however often
+ * they reconnect.
  */
 import net from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/until.ts';
 import { callRoute, expectProblem } from './support/calls.ts';
-import { type EventReader, facts, openEvents } from './support/event-reader.ts';
+import { type EventReader, evidenceCursors, openEvents } from './support/event-reader.ts';
 import type { Machine } from './support/machine.ts';
-import { activeOne, externalPool, operationsAtRest, type TenantFixture, tenantFixture } from './support/tenants.ts';
+import {
+  externalPool,
+  type TenantFixture,
+  tenantFixture,
+  waitForOperations,
+  waitUntilActive,
+} from './support/tenants.ts';
 
 let fixture: TenantFixture;
 beforeAll(async () => {
@@ -16,80 +22,83 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.stop());
 
-const say = (machine: Machine, kind: string, data: Record<string, unknown> = {}) =>
+const recordAsMachine = (machine: Machine, kind: string, data: Record<string, unknown> = {}) =>
   machine.call('agent-evidence', {
     body: { facts: [{ at: '2030-01-01T00:00:00Z', layer: 'node', kind, summary: kind, data }] },
   });
 
-/** With a fleet token, which has no write limit. */
-const state = (kind: string, data: Record<string, unknown> = {}) =>
+/** Records a fact with a fleet token, which has no write limit. */
+const recordAsOperator = (kind: string, data: Record<string, unknown> = {}) =>
   fixture.client.call('evidence-create', {
     body: { facts: [{ at: '2030-01-01T00:00:00Z', layer: 'transport', kind, summary: kind, data }] },
   });
 
 /** The facts committed after a cursor, in commit order. */
-async function committedAfter(cursor: string): Promise<string[]> {
+async function readCommittedAfter(cursor: string): Promise<string[]> {
   const [xid, seq] = cursor.split('-');
   const rows = await fixture.tables.query<{ cursor: string }>(
-    `select xid::text || '-' || seq as cursor from evidence where (xid, seq) > ($1::text::xid8, $2::bigint) order by xid, seq`,
+    `select xid::text || '-' || seq as cursor
+     from evidence
+     where (xid, seq) > ($1::text::xid8, $2::bigint)
+     order by xid, seq`,
     [xid, seq],
   );
   return rows.map((row) => row.cursor);
 }
 
-const sees = (reader: EventReader, kind: string) =>
+const waitForKind = (reader: EventReader, kind: string) =>
   reader.waitFor(`the fact ${kind}`, ({ data }) => data.kind === kind);
 
-describe('resuming', () => {
-  it('loses and repeats nothing during changes', async () => {
+describe('a resumed stream', () => {
+  it('loses and repeats no fact while facts are being written', async () => {
     const evidence = '?topics=evidence';
     const steady = await openEvents(fixture.url, fixture.token, evidence);
     const start = (await steady.waitFor('the first position', ({ name }) => name === 'position')).id ?? '';
 
-    const seen: string[] = [];
+    const cursors: string[] = [];
     let ended = false;
-    const restless = (async () => {
+    const reconnecting = (async () => {
       for (let cursor = start; ; ) {
-        const last = ended;
+        const isLast = ended;
         const reader = await openEvents(fixture.url, fixture.token, evidence, cursor);
-        if (last) await sees(reader, 'the.end');
-        else await until('two rows', () => facts(reader).length >= 2 || ended, { every_ms: 1 });
+        if (isLast) await waitForKind(reader, 'the.end');
+        else await until('two facts', () => evidenceCursors(reader).length >= 2 || ended, { every_ms: 1 });
         await reader.close();
         cursor = reader.lastId();
-        seen.push(...facts(reader));
-        if (last) return;
+        cursors.push(...evidenceCursors(reader));
+        if (isLast) return;
       }
     })();
 
     const writers = [fixture.acme, fixture.globex].map(async ({ machine, client, name }) => {
       for (let round = 0; round < 60; round++) {
-        await say(machine, `${name}.${round}`);
+        await recordAsMachine(machine, `${name}.${round}`);
         if (round % 20 === 0) await client.call('allocation-create', { body: { pool: externalPool } });
       }
     });
     await Promise.all(writers);
-    const waiting = await fixture.client.call('allocation-list', { query: { status: 'requested' } });
-    for (const { allocation_id } of waiting.items)
+    const requested = await fixture.client.call('allocation-list', { query: { status: 'requested' } });
+    for (const { allocation_id } of requested.items)
       await fixture.client.call('allocation-release', { params: { id: allocation_id } });
-    await operationsAtRest(fixture.client);
+    await waitForOperations(fixture.client);
     ended = true;
-    await say(fixture.acme.machine, 'the.end');
-    await restless;
-    await sees(steady, 'the.end');
-    const committed = await committedAfter(start);
-    const upTo = committed.slice(0, facts(steady).length);
-    expect(upTo.length).toBeGreaterThan(120);
-    expect(facts(steady)).toEqual(upTo);
-    expect(seen).toEqual(committed.slice(0, seen.length));
-    expect(seen.length).toBeGreaterThanOrEqual(upTo.length);
+    await recordAsMachine(fixture.acme.machine, 'the.end');
+    await reconnecting;
+    await waitForKind(steady, 'the.end');
+    const committed = await readCommittedAfter(start);
+    const expected = committed.slice(0, evidenceCursors(steady).length);
+    expect(expected.length).toBeGreaterThan(120);
+    expect(evidenceCursors(steady)).toEqual(expected);
+    expect(cursors).toEqual(committed.slice(0, cursors.length));
+    expect(cursors.length).toBeGreaterThanOrEqual(expected.length);
     await steady.close();
   });
 
   it('delivers the whole history from the beginning, then live facts', async () => {
     const reader = await openEvents(fixture.url, fixture.token, '?topics=evidence&cursor=0-0');
-    await say(fixture.acme.machine, 'after.history');
-    await sees(reader, 'after.history');
-    expect(facts(reader)).toEqual((await committedAfter('0-0')).slice(0, facts(reader).length));
+    await recordAsMachine(fixture.acme.machine, 'after.history');
+    await waitForKind(reader, 'after.history');
+    expect(evidenceCursors(reader)).toEqual((await readCommittedAfter('0-0')).slice(0, evidenceCursors(reader).length));
     await reader.close();
   });
 
@@ -108,8 +117,8 @@ describe('resuming', () => {
   });
 });
 
-describe('what a reader gets', () => {
-  it('is filtered by its query', async () => {
+describe('a reader', () => {
+  it('gets only the facts that its query selects', async () => {
     const { acme, globex } = fixture;
     const { node_id, allocation_id, workflow_id } = acme.allocation;
     const queries = {
@@ -128,18 +137,18 @@ describe('what a reader gets', () => {
         ]),
       ),
     ) as Record<keyof typeof queries, EventReader>;
-    await say(acme.machine, 'of.acme');
-    await say(globex.machine, 'of.globex');
-    await sees(readers.all, 'of.globex');
-    await sees(readers.pool, 'of.globex');
-    await sees(readers.node, 'of.acme');
-    await sees(readers.allocation, 'of.acme');
+    await recordAsMachine(acme.machine, 'of.acme');
+    await recordAsMachine(globex.machine, 'of.globex');
+    await waitForKind(readers.all, 'of.globex');
+    await waitForKind(readers.pool, 'of.globex');
+    await waitForKind(readers.node, 'of.acme');
+    await waitForKind(readers.allocation, 'of.acme');
     await readers.operation.waitFor('the operation', ({ name }) => name === 'operation');
     const kinds = (reader: EventReader) => reader.events.map(({ data }) => data.kind);
     expect(kinds(readers.node)).not.toContain('of.globex');
     expect(kinds(readers.allocation)).not.toContain('of.globex');
-    const ofOperation = readers.operation.events.filter(({ name }) => name === 'evidence');
-    expect(new Set(ofOperation.map(({ data }) => data.workflow_id))).toEqual(new Set([workflow_id]));
+    const operationFacts = readers.operation.events.filter(({ name }) => name === 'evidence');
+    expect(new Set(operationFacts.map(({ data }) => data.workflow_id))).toEqual(new Set([workflow_id]));
     expect(readers.node.events.find(({ name }) => name === 'node')?.data.node_id).toBe(node_id);
     const names = (reader: EventReader) => new Set(reader.events.map(({ name }) => name));
     expect(names(readers.all)).toEqual(new Set(['position', 'evidence']));
@@ -148,62 +157,63 @@ describe('what a reader gets', () => {
     for (const reader of Object.values(readers)) await reader.close();
   });
 
-  it('is limited to its tenant, live and from history, also after a node changed tenants', async () => {
+  it('gets only facts of its tenant, live and from history, even after a node changed tenants', async () => {
     const { acme, globex } = fixture;
     // The node of acme is released and goes to globex.
     const { allocation } = await acme.client.call('allocation-release', {
       params: { id: acme.allocation.allocation_id },
     });
     await acme.machine.work(async () => {
-      const now = await acme.client.call('allocation-get', { params: { id: allocation.allocation_id } });
-      return now.status === 'released';
+      const current = await acme.client.call('allocation-get', { params: { id: allocation.allocation_id } });
+      return current.status === 'released';
     });
-    const live = await openEvents(fixture.url, acme.token);
+    const liveAcmeReader = await openEvents(fixture.url, acme.token);
     const created = await globex.client.call('allocation-create', { body: { pool: externalPool, name: 'moved' } });
-    const moved = await activeOne(globex.client, created.allocation.allocation_id);
-    expect(moved.node_id).toBe(acme.machine.node_id);
+    const movedAllocation = await waitUntilActive(globex.client, created.allocation.allocation_id);
+    expect(movedAllocation.node_id).toBe(acme.machine.node_id);
     await until('the replica to know the new tenant', async () => {
-      await say(acme.machine, 'words.of.globex');
+      await recordAsMachine(acme.machine, 'words.of.globex');
       const { items } = await globex.client.call('timeline-get', {
-        query: { allocation_id: moved.allocation_id, kind: 'words.of.globex' },
+        query: { allocation_id: movedAllocation.allocation_id, kind: 'words.of.globex' },
       });
       return items.length > 0;
     });
     await acme.machine.log(100, 'said to globex only');
 
-    const ofGlobex = await openEvents(fixture.url, globex.token, '?cursor=0-0');
-    await sees(ofGlobex, 'words.of.globex');
-    const ofAcme = await openEvents(fixture.url, acme.token, '?cursor=0-0');
-    const all = await openEvents(fixture.url, fixture.token, '?cursor=0-0&topics=evidence');
-    await sees(all, 'words.of.globex');
-    const reached = facts(all).at(-1) ?? '';
-    await ofAcme.waitFor(
+    const globexReader = await openEvents(fixture.url, globex.token, '?cursor=0-0');
+    await waitForKind(globexReader, 'words.of.globex');
+    const acmeReader = await openEvents(fixture.url, acme.token, '?cursor=0-0');
+    const fleetReader = await openEvents(fixture.url, fixture.token, '?cursor=0-0&topics=evidence');
+    await waitForKind(fleetReader, 'words.of.globex');
+    const lastCursor = evidenceCursors(fleetReader).at(-1) ?? '';
+    await acmeReader.waitFor(
       'the same position',
-      ({ id }) => id !== null && BigInt(id.split('-')[0] ?? 0) >= BigInt(reached.split('-')[0] ?? 0),
+      ({ id }) => id !== null && BigInt(id.split('-')[0] ?? 0) >= BigInt(lastCursor.split('-')[0] ?? 0),
     );
 
-    for (const reader of [ofAcme, live]) {
+    for (const reader of [acmeReader, liveAcmeReader]) {
       const text = JSON.stringify(reader.events);
-      for (const foreign of ['globex', moved.allocation_id, 'words.of.globex']) expect(text).not.toContain(foreign);
+      for (const foreign of ['globex', movedAllocation.allocation_id, 'words.of.globex'])
+        expect(text).not.toContain(foreign);
     }
-    expect(JSON.stringify(ofAcme.events)).toContain(acme.allocation.allocation_id);
-    const text = JSON.stringify(ofGlobex.events);
+    expect(JSON.stringify(acmeReader.events)).toContain(acme.allocation.allocation_id);
+    const text = JSON.stringify(globexReader.events);
     for (const foreign of ['acme-claim', acme.allocation.allocation_id, 'keeps this to itself'])
       expect(text).not.toContain(foreign);
 
     const node = { params: { id: acme.machine.node_id } };
-    const logsOf = async (bearer: string) => (await callRoute(fixture.url, 'node-logs', node, { bearer })).text;
-    expect(await logsOf(acme.token)).toContain('acme keeps this to itself');
-    expect(await logsOf(acme.token)).not.toContain('said to globex only');
-    expect(await logsOf(globex.token)).toContain('said to globex only');
-    expect(await logsOf(globex.token)).not.toContain('acme keeps this to itself');
+    const readLogs = async (bearer: string) => (await callRoute(fixture.url, 'node-logs', node, { bearer })).text;
+    expect(await readLogs(acme.token)).toContain('acme keeps this to itself');
+    expect(await readLogs(acme.token)).not.toContain('said to globex only');
+    expect(await readLogs(globex.token)).toContain('said to globex only');
+    expect(await readLogs(globex.token)).not.toContain('acme keeps this to itself');
     const timeline = (
       await callRoute(fixture.url, 'node-timeline', { ...node, query: { limit: 500 } }, { bearer: acme.token })
     ).text;
     expect(timeline).not.toContain('words.of.globex');
-    expect(timeline).not.toContain(moved.allocation_id);
+    expect(timeline).not.toContain(movedAllocation.allocation_id);
     expectProblem(await callRoute(fixture.url, 'node-get', node, { bearer: acme.token }), 'node_not_found');
-    for (const reader of [live, ofAcme, ofGlobex, all]) await reader.close();
+    for (const reader of [liveAcmeReader, acmeReader, globexReader, fleetReader]) await reader.close();
   });
 });
 
@@ -224,7 +234,7 @@ describe('an open stream', () => {
     for (const reader of readers) await until('the stream to end', () => reader.ended(), { seconds: 60 });
   });
 
-  it('is closed for a reader that does not read, and for no other', { timeout: 180_000 }, async () => {
+  it('is closed if its reader does not read, while other streams stay open', { timeout: 180_000 }, async () => {
     const quick = await openEvents(fixture.url, fixture.token, '?topics=evidence');
     const { hostname, port } = new URL(fixture.url);
     const slow = net.connect(Number(port), hostname);
@@ -232,19 +242,19 @@ describe('an open stream', () => {
     slow.write(`GET /v1/stream HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${fixture.token}\r\n\r\n`);
     await new Promise((resolve) => slow.once('data', resolve));
     slow.pause();
-    // At the pace of the quick reader, so that only the other one falls behind.
+    // The writer waits for the quick reader, so that only the slow one falls behind.
     for (let round = 0; round < 120; round++) {
-      await state(`large.${round}`, { text: 'x'.repeat(200_000) });
-      await sees(quick, `large.${round}`);
+      await recordAsOperator(`large.${round}`, { text: 'x'.repeat(200_000) });
+      await waitForKind(quick, `large.${round}`);
     }
-    await state('after.large');
-    await sees(quick, 'after.large');
-    const closed = new Promise((resolve) => slow.once('close', () => resolve('let go')));
+    await recordAsOperator('after.large');
+    await waitForKind(quick, 'after.large');
+    const closed = new Promise((resolve) => slow.once('close', () => resolve('closed')));
     slow.resume();
-    const still = new Promise((resolve) =>
-      slow.on('data', (chunk) => chunk.includes('after.large') && resolve('kept')),
+    const stillOpen = new Promise((resolve) =>
+      slow.on('data', (chunk) => chunk.includes('after.large') && resolve('still open')),
     );
-    expect(await Promise.race([closed, still])).toBe('let go');
+    expect(await Promise.race([closed, stillOpen])).toBe('closed');
     slow.destroy();
     await quick.close();
   });

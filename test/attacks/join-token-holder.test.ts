@@ -2,7 +2,7 @@
 import { knownNameAttacks } from './join-token-holder/known-names.ts';
 import { forgedSourceAttacks, liveNameAttacks } from './join-token-holder/live-names.ts';
 import { otherTokenAttacks } from './join-token-holder/other-tokens.ts';
-import { costlyProbeAttacks, fewJoins, probeAttacks } from './join-token-holder/probes.ts';
+import { probeAttacks, smallAllowance, smallAllowanceProbeAttacks } from './join-token-holder/probes.ts';
 import { requestRateAttacks } from './join-token-holder/request-rates.ts';
 import { behindDistantProxy } from './nobody/forwarded.ts';
 import { describeAttacks } from './support/attack.ts';
@@ -10,5 +10,5 @@ import { tightLimits } from './support/floods.ts';
 
 describeAttacks('join-token-holder', [...knownNameAttacks, ...liveNameAttacks, ...otherTokenAttacks, ...probeAttacks]);
 describeAttacks('join-token-holder with tight limits', requestRateAttacks, tightLimits);
-describeAttacks('join-token-holder with few joins', costlyProbeAttacks, fewJoins);
+describeAttacks('join-token-holder with a small allowance', smallAllowanceProbeAttacks, smallAllowance);
 describeAttacks('join-token-holder behind a proxy', forgedSourceAttacks, behindDistantProxy);

@@ -9,7 +9,7 @@ import { describeAttacks } from './support/attack.ts';
 
 describeAttacks('nobody', [
   {
-    name: 'creates an admin token without showing one',
+    name: 'creates an admin token without sending a token',
     without: [
       {
         file: 'src/api/http/auth.ts',

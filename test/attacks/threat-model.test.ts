@@ -1,4 +1,4 @@
-/** SECURITY.md claims nothing that no test shows, and lists every attack. */
+/** A test backs every claim of SECURITY.md, and SECURITY.md lists every attack. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -46,7 +46,7 @@ test('SECURITY.md matches the threat model (node scripts/generate-threat-model.t
   expect(text).toBe(withThreatModel(text));
 });
 
-test('finds every defence that a counter-test removes exactly once in its source file', () => {
+test('the text of each defence that a counter-test removes occurs exactly once in its source file', () => {
   const edits = attacks.flatMap(({ attack }) => attack.without.map((edit) => ({ name: attack.name, ...edit })));
   const wrong = edits.filter(({ file, find }) => readFileSync(join(root, file), 'utf8').split(find).length !== 2);
   expect(wrong.map(({ name, file, find }) => `${name}: ${find} in ${file}`)).toEqual([]);

@@ -1,4 +1,4 @@
-/** An operator accepts the agent's key that the console shows, and no other. */
+/** An operator accepts the agent key that the console shows, and only that key. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { newKeyPair, publicKeyOf } from '../../src/agent/connection/keys.ts';
@@ -6,7 +6,7 @@ import { fingerprintOf } from '../../src/base/credentials/ed25519.ts';
 import { type Machine, startMachine } from '../api/support/machine.ts';
 import { openTables, type Tables } from '../api/support/tables.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
-import { openBrowser, signIn, visit } from './support/console.ts';
+import { openBrowser, openPage, signIn } from './support/console.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 
@@ -14,7 +14,7 @@ let server: TestServer;
 let tables: Tables;
 let browser: Browser;
 let page: Page;
-let complaints: string[];
+let pageErrors: string[];
 let machine: Machine;
 beforeAll(async () => {
   [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
@@ -24,9 +24,9 @@ beforeAll(async () => {
   const { token: join_token = '' } = await server.client.call('join-token-create', { params: { pool: 'pier' } });
   machine = await startMachine(server.url, { join_token, name: 'rekeyed' });
   await machine.beat('ready');
-  ({ page, complaints } = await visit(browser));
+  ({ page, pageErrors } = await openPage(browser));
 });
-afterEach(() => expect(complaints).toEqual([]));
+afterEach(() => expect(pageErrors).toEqual([]));
 afterAll(async () => {
   await browser?.close();
   await tables?.close();
@@ -34,22 +34,22 @@ afterAll(async () => {
 });
 
 /**
- * The agent presents a key that its former one did not sign. Returns the fingerprint as the agent
- * would print it.
+ * Registers the agent with a new key that its previous key did not sign. Returns the fingerprint of
+ * the new key.
  */
-async function presentKey(): Promise<string> {
+async function registerNewKey(): Promise<string> {
   const agent_public_key = publicKeyOf(newKeyPair());
   const reply = await machine.call('agent-register', { body: { version: 'test', agent_public_key } });
   expect(reply.status, reply.text).toBe(200);
   return fingerprintOf(agent_public_key);
 }
 
-const isInDoubt = async () => {
-  const [row] = await tables.query<{ in_doubt: boolean }>(
-    'select key_unproven_since is not null as in_doubt from instances where node_instance_id = $1',
+const isKeyUnproven = async () => {
+  const [row] = await tables.query<{ is_unproven: boolean }>(
+    'select key_unproven_since is not null as is_unproven from instances where node_instance_id = $1',
     [machine.node_instance_id],
   );
-  return row?.in_doubt;
+  return row?.is_unproven;
 };
 
 const dialog = () => page.getByRole('dialog');
@@ -59,30 +59,30 @@ async function openDialog(): Promise<void> {
   await page.getByRole('menuitem', { name: /^Accept the key/ }).click();
 }
 
-async function accept(): Promise<void> {
+async function confirmAcceptance(): Promise<void> {
   await dialog().getByLabel('Reason').fill('its disk was replaced');
   await dialog().getByRole('button', { name: 'Accept the key' }).click();
 }
 
-it('shows the presented key, and refuses another one that replaced it', async () => {
-  const shown = await presentKey();
+it('refuses to accept a key that changed after the dialog showed it', async () => {
+  const firstKey = await registerNewKey();
   await signIn(page, server, `/nodes/${machine.node_id}`);
   await openDialog();
-  const foreseen = dialog().getByRole('region', { name: 'What will happen' });
-  await foreseen.getByText(shown).waitFor();
+  const preview = dialog().getByRole('region', { name: 'What will happen' });
+  await preview.getByText(firstKey).waitFor();
 
-  const later = await presentKey();
-  expect(later).not.toBe(shown);
-  await accept();
-  await dialog().getByText(`The agent now signs with key ${later}, not ${shown}.`).waitFor();
-  expect(await isInDoubt()).toBe(true);
+  const secondKey = await registerNewKey();
+  expect(secondKey).not.toBe(firstKey);
+  await confirmAcceptance();
+  await dialog().getByText(`The agent now signs with key ${secondKey}, not ${firstKey}.`).waitFor();
+  expect(await isKeyUnproven()).toBe(true);
   await page.keyboard.press('Escape');
   await dialog().waitFor({ state: 'detached' });
 
   await openDialog();
-  await foreseen.getByText(later).waitFor();
-  expect(await foreseen.getByText(shown).count()).toBe(0);
-  await accept();
+  await preview.getByText(secondKey).waitFor();
+  expect(await preview.getByText(firstKey).count()).toBe(0);
+  await confirmAcceptance();
   await dialog().waitFor({ state: 'detached' });
-  expect(await isInDoubt()).toBe(false);
+  expect(await isKeyUnproven()).toBe(false);
 });

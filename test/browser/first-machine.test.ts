@@ -1,18 +1,18 @@
-/** A newcomer brings a machine up and takes it down by clicking, and watches it happen. */
+/** A new user allocates and releases a machine in the console and follows every step. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inProcessServer, type TestServer } from '../support/server.ts';
-import { openBrowser, releaseEverything, signIn, statusOf, visit, waitUntilLive } from './support/console.ts';
+import { openBrowser, openPage, releaseEverything, signIn, statusBadge, waitUntilLive } from './support/console.ts';
 
-/** Up, inspected on every page, and down again, on a loaded machine. */
-const wholeLifeMs = 180_000;
+/** Enough for the whole life of a machine on a loaded host. */
+const machineLifeMs = 180_000;
 
-/** The machine becomes ready after the test has seen it starting. */
-const place = mkdtempSync(join(tmpdir(), 'slipway-workshop-'));
-const swept = join(place, 'swept');
+const directory = mkdtempSync(join(tmpdir(), 'slipway-workshop-'));
+/** The machine waits for this file, so that the test can see the machine starting. */
+const readyFile = join(directory, 'ready');
 
 let server: TestServer;
 let browser: Browser;
@@ -23,7 +23,7 @@ beforeAll(async () => {
     body: {
       driver: 'local',
       spec: {
-        setup: `echo preparing the bench; until [ -e ${swept} ]; do sleep 0.1; done`,
+        setup: `echo preparing the bench; until [ -e ${readyFile} ]; do sleep 0.1; done`,
         command: ['sh', '-c', 'echo the bench is free; exec sleep 600'],
         boot_stages: [{ name: 'unpack', seconds: 0.2 }],
       },
@@ -31,13 +31,13 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  writeFileSync(swept, '');
+  writeFileSync(readyFile, '');
   await browser?.close();
   if (server) {
     await releaseEverything(server);
     await server.stop();
   }
-  rmSync(place, { recursive: true });
+  rmSync(directory, { recursive: true });
 });
 
 async function allocate(page: Page, pool: string, name: string): Promise<void> {
@@ -50,8 +50,10 @@ async function allocate(page: Page, pool: string, name: string): Promise<void> {
   await page.getByRole('heading', { name }).waitFor();
 }
 
-it('shows a machine from the click to the proof, live on every page', { timeout: wholeLifeMs }, async () => {
-  const { page, context, complaints } = await visit(browser);
+it('shows a machine live on every page, from the allocation to the proof of its removal', {
+  timeout: machineLifeMs,
+}, async () => {
+  const { page, context, pageErrors } = await openPage(browser);
   // The start page says that nothing needs a person, and what was checked.
   await signIn(page, server);
   await page.waitForURL(/\/attention$/);
@@ -62,28 +64,28 @@ it('shows a machine from the click to the proof, live on every page', { timeout:
   await page.getByText('No machines yet').waitFor();
   await waitUntilLive(page);
 
-  // A second person watches the fleet and touches nothing.
-  const other = await visit(browser);
-  const watching = other.page;
-  await signIn(watching, server, '/fleet');
-  await watching.getByText('No machines yet').waitFor();
-  await waitUntilLive(watching);
+  // A second user only watches the fleet page.
+  const watcher = await openPage(browser);
+  const watcherPage = watcher.page;
+  await signIn(watcherPage, server, '/fleet');
+  await watcherPage.getByText('No machines yet').waitFor();
+  await waitUntilLive(watcherPage);
 
   await allocate(page, 'workshop', 'my-box');
   const banner = page.getByRole('region', { name: /Progress of Node provision/ });
   await banner.getByText(/^Step \d\/\d/).waitFor();
   await banner.getByRole('listitem').filter({ hasText: 'Launching' }).waitFor();
   await page.getByText(/left to (come up|get a machine)/).waitFor();
-  await watching.locator('[data-node]').waitFor();
-  writeFileSync(swept, '');
+  await watcherPage.locator('[data-node]').waitFor();
+  writeFileSync(readyFile, '');
 
-  await statusOf(page, 'active').waitFor();
-  await watching.locator('[data-node][data-status="ready"]').waitFor();
+  await statusBadge(page, 'active').waitFor();
+  await watcherPage.locator('[data-node][data-status="ready"]').waitFor();
   await banner.getByText('Node provision done').waitFor();
   expect(await banner.getByRole('progressbar').getAttribute('aria-valuenow')).toBe('100');
 
   await page.getByRole('link', { name: /^node_/ }).click();
-  await statusOf(page, 'ready').waitFor();
+  await statusBadge(page, 'ready').waitFor();
   await page.getByText('the node reported ready', { exact: true }).waitFor();
 
   await page.getByRole('tab', { name: 'Logs' }).click();
@@ -99,24 +101,24 @@ it('shows a machine from the click to the proof, live on every page', { timeout:
   await page.getByRole('button', { name: 'Release' }).click();
   await page.getByRole('dialog').getByLabel('Reason').fill('the work is done');
   await page.getByRole('dialog').getByRole('button', { name: 'Release' }).click();
-  await statusOf(page, 'retired').waitFor();
+  await statusBadge(page, 'retired').waitFor();
   await page.getByText('Gone, with proof.').first().waitFor();
-  await watching.getByText('No machines yet').waitFor();
+  await watcherPage.getByText('No machines yet').waitFor();
 
-  // The log outlives the machine.
+  // The log is still readable after the machine is gone.
   await page.getByRole('tab', { name: 'Logs' }).click();
   await page.getByRole('log').getByText('the bench is free', { exact: true }).waitFor();
   const audit = await server.client.call('audit-list', { query: { limit: 100 } });
   expect(JSON.stringify(audit.items)).toContain('the work is done');
-  expect([...complaints, ...other.complaints]).toEqual([]);
-  await Promise.all([context.close(), other.context.close()]);
+  expect([...pageErrors, ...watcher.pageErrors]).toEqual([]);
+  await Promise.all([context.close(), watcher.context.close()]);
 });
 
-it('finds machines by words and status, and keeps the filter in the address', async () => {
-  const { page, context, complaints } = await visit(browser);
+it('filters machines by text and status, and keeps the filter in the address', async () => {
+  const { page, context, pageErrors } = await openPage(browser);
   await signIn(page, server, '/fleet');
   await allocate(page, 'local', 'lathe');
-  await statusOf(page, 'active').waitFor();
+  await statusBadge(page, 'active').waitFor();
 
   await page.getByRole('link', { name: 'Fleet' }).click();
   const cells = page.getByRole('region', { name: /^Pool local/ }).locator('[data-node]');
@@ -137,19 +139,19 @@ it('finds machines by words and status, and keeps the filter in the address', as
   await page.getByRole('button', { name: 'Release lathe' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Release' }).click();
   await page.getByRole('row', { name: /lathe/ }).getByText('released').waitFor();
-  expect(complaints).toEqual([]);
+  expect(pageErrors).toEqual([]);
   await context.close();
 });
 
-it('shows why a request was refused, and keeps what was typed', async () => {
-  const { page, context } = await visit(browser);
+it('shows why an allocation was refused, and keeps the entered name', async () => {
+  const { page, context } = await openPage(browser);
   await server.client.call('pool-put', { params: { pool: 'paused' }, body: { driver: 'local' } });
   await signIn(page, server, '/allocations?dialog=allocate');
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('combobox', { name: 'Pool' }).click();
   await page.getByRole('option', { name: /^paused/ }).click();
   await dialog.getByRole('textbox', { name: 'Name' }).fill('too-late');
-  // Paused between opening the dialog and the click.
+  // The pool is paused after the dialog has listed it.
   await server.client.call('pool-put', { params: { pool: 'paused' }, body: { driver: 'local', paused: true } });
   await dialog.getByRole('button', { name: 'Allocate' }).click();
   await dialog.getByRole('alert').getByText('The pool is paused').waitFor();

@@ -1,6 +1,6 @@
 /**
- * An operation's progress appears on the screen soon after it was published: message, parts, and a
- * bar that only grows.
+ * The console shows the progress of an operation while the operation runs: its messages, its parts,
+ * and a bar that never shrinks.
  */
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -8,22 +8,22 @@ import type { Driver } from '../../src/drivers/driver.ts';
 import type { Composition } from '../../src/server/opening.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { openBrowser, releaseEverything, signIn, statusOf, visit, waitUntilLive } from './support/console.ts';
+import { openBrowser, openPage, releaseEverything, signIn, statusBadge, waitUntilLive } from './support/console.ts';
 
-const publications = 60;
-const apart_seconds = 0.1;
-const wordsOf = (i: number) => `pool state ${i}`;
+const messageCount = 60;
+const secondsApart = 0.1;
+const messageOf = (i: number) => `pool state ${i}`;
 
-/** Reports many messages in a row before it launches. */
-function talkative(driver: Driver): Driver {
+/** Reports `messageCount` messages before it launches the machine. */
+function withMessages(driver: Driver): Driver {
   let sent = 0;
   const ensure: Driver['ensure'] = async (target) => {
-    if (sent === publications) return driver.ensure(target);
+    if (sent === messageCount) return driver.ensure(target);
     sent++;
     return {
       outcome: 'wait',
-      retry_seconds: apart_seconds,
-      message: wordsOf(sent),
+      retry_seconds: secondsApart,
+      message: messageOf(sent),
       parts: [
         { name: 'systempool', kind: 'pool', state: 'Succeeded', tone: 'ok', count: 1 },
         { name: 'blastpool', kind: 'pool', state: 'Creating', tone: 'busy', count: sent },
@@ -35,7 +35,7 @@ function talkative(driver: Driver): Driver {
 
 const composition: Composition = {
   drivers: (built) =>
-    new Map([...built].map(([name, driver]) => [name, name === 'local' ? talkative(driver) : driver])),
+    new Map([...built].map(([name, driver]) => [name, name === 'local' ? withMessages(driver) : driver])),
 };
 
 let server: TestServer;
@@ -56,26 +56,26 @@ const watchBanner = `
   window.widths = [];
   new MutationObserver(() => {
     const banner = document.querySelector('[data-workflow]');
-    const words = /pool state \\d+/.exec(banner?.textContent ?? '')?.[0];
-    if (words) window.seenAt[words] ??= Date.now();
+    const message = /pool state \\d+/.exec(banner?.textContent ?? '')?.[0];
+    if (message) window.seenAt[message] ??= Date.now();
     const width = Number(banner?.querySelector('[role=progressbar]')?.getAttribute('aria-valuenow') ?? NaN);
     if (!Number.isNaN(width) && width !== window.widths.at(-1)) window.widths.push(width);
   }).observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
 `;
 
-/** When each message was published, from the evidence. */
-async function publishedAt(allocation_id: string): Promise<Map<string, number>> {
+/** Reads from the evidence when each message was published. */
+async function readPublicationTimes(allocation_id: string): Promise<Map<string, number>> {
   const query = { allocation_id, kind: 'operation.progress', limit: 500 };
   const { items } = await server.client.call('timeline-get', { query });
   const facts = items.map(({ at, summary, data }) => [
     /pool state \d+/.exec(`${summary} ${JSON.stringify(data)}`)?.[0],
     at,
   ]);
-  return new Map(facts.flatMap(([words, at]) => (words && at ? [[words, Date.parse(at)]] : [])));
+  return new Map(facts.flatMap(([message, at]) => (message && at ? [[message, Date.parse(at)]] : [])));
 }
 
-it('reaches the screen while the operation runs, and the bar never goes back', async () => {
-  const { page, context, complaints } = await visit(browser);
+it('shows messages and parts while the operation runs, and the bar never goes back', async () => {
+  const { page, context, pageErrors } = await openPage(browser);
   await page.addInitScript(watchBanner);
   await signIn(page, server, '/allocations');
   await waitUntilLive(page);
@@ -83,22 +83,23 @@ it('reaches the screen while the operation runs, and the bar never goes back', a
   await page.getByRole('link', { name: 'chatty' }).click();
   await page.getByText(/blastpool · Creating · \d+n/).waitFor();
   await page.getByText(/systempool · Succeeded · 1n/).waitFor();
-  await statusOf(page, 'active').waitFor();
-  const published = await until('all messages in the evidence', async () => {
-    const facts = await publishedAt(allocation.allocation_id);
-    return facts.size >= publications ? facts : undefined;
+  await statusBadge(page, 'active').waitFor();
+  const publishedAt = await until('all messages in the evidence', async () => {
+    const facts = await readPublicationTimes(allocation.allocation_id);
+    return facts.size >= messageCount ? facts : undefined;
   });
-  const seen = await page.evaluate<Record<string, number>>('window.seenAt');
-  const delays = [...published].flatMap(([words, at]) => (seen[words] ? [seen[words] - at] : []));
+  const seenAt = await page.evaluate<Record<string, number>>('window.seenAt');
+  const delays = [...publishedAt].flatMap(([message, at]) => (seenAt[message] ? [seenAt[message] - at] : []));
   const sorted = delays.toSorted((a, b) => a - b);
-  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+  const quantile = (share: number) =>
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
   console.log(
-    `from publication to the screen, ${delays.length} of ${published.size}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`,
+    `from publication to the screen, ${delays.length} of ${publishedAt.size}: p50 ${quantile(0.5)} ms, p99 ${quantile(0.99)} ms`,
   );
-  // Messages within one batch are drawn once. A busy machine has large batches.
-  expect(delays.length).toBeGreaterThan(publications / 10);
+  // The page draws only the last message of a batch, and batches are large on a busy machine.
+  expect(delays.length).toBeGreaterThan(messageCount / 10);
   const widths = await page.evaluate<number[]>('window.widths');
   expect(widths).toEqual(widths.toSorted((a, b) => a - b));
-  expect(complaints).toEqual([]);
+  expect(pageErrors).toEqual([]);
   await context.close();
 });

@@ -1,6 +1,6 @@
 /**
- * Most of a pool goes silent: a person sees it on every page, learns why, and decides about one
- * machine and about all.
+ * Most machines of a pool go silent and the brake holds their verdicts. The console shows this on
+ * every page and explains it. An operator applies one verdict and then resumes the rule.
  */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -13,26 +13,23 @@ import type { ScenarioContext } from '../scenarios/support/scenario.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import {
-  expectNoBarriers,
+  expectAccessible,
   navigateTo,
   openBrowser,
+  openPage,
   signIn,
-  statusOf,
-  visit,
+  statusBadge,
   waitUntilLive,
 } from './support/console.ts';
 
-/**
- * From the first silence to the last verdict, with several pages checked by axe, on a loaded
- * machine.
- */
-const wholeIncidentMs = 300_000;
+/** Enough for a whole incident and several axe checks on a loaded machine. */
+const incidentTimeoutMs = 300_000;
 
-/** Long enough that a loaded server does not record a gap between two heartbeats. */
+/** The interval is so long that a loaded server records no ingest gap between heartbeats. */
 const heartbeat = { interval_seconds: 3, stale_after_seconds: 9 };
 const patience = { seconds: 120 };
 const poolSize = 10;
-const silent = 8;
+const silentCount = 8;
 
 let server: TestServer;
 let browser: Browser;
@@ -49,7 +46,7 @@ afterAll(async () => {
   await server?.stop();
 });
 
-/** Writes past boots to the store; declaring the pool again makes the rule run. */
+/** Writes past boots to the store. Declaring the pool again makes the rule check them. */
 async function recordSlowerBoots(): Promise<void> {
   const declare = (provision_seconds: number) =>
     server.client.call('pool-put', {
@@ -58,72 +55,78 @@ async function recordSlowerBoots(): Promise<void> {
     });
   await declare(600);
   const db = openDatabase({ url: server.database_url });
-  const from = (hours: number) => secondsLater(now(systemClock), hours * 3600);
+  const hoursFromNow = (hours: number) => secondsLater(now(systemClock), hours * 3600);
   const stages = { 'image-pull': 107, 'set-up': 270 };
   // The last boot ended just now.
-  const slower = { from: from(-40), every_seconds: (40 * 3600 - 500) / 39, stages: { ...stages, 'image-pull': 230 } };
-  await recordStagedBoots(db, { pool: 'gpu', count: 100, from: from(-140), every_seconds: 3600, stages });
-  await recordStagedBoots(db, { pool: 'gpu', count: 40, after: 100, ...slower });
+  const slowerBoots = {
+    from: hoursFromNow(-40),
+    every_seconds: (40 * 3600 - 500) / 39,
+    stages: { ...stages, 'image-pull': 230 },
+  };
+  await recordStagedBoots(db, { pool: 'gpu', count: 100, from: hoursFromNow(-140), every_seconds: 3600, stages });
+  await recordStagedBoots(db, { pool: 'gpu', count: 40, after: 100, ...slowerBoots });
   await db.close();
   await declare(720);
 }
 
-/** Shown before anything goes wrong, with the stage to look at. */
+/** Checks that Attention names the slower stage and links to the boots of the pool. */
 async function checkSlowerBoots(page: Page): Promise<void> {
-  const slower = page.getByRole('region', { name: 'Slower boots: 1' });
-  await slower
+  const section = page.getByRole('region', { name: 'Slower boots: 1' });
+  await section
     .getByText(/Boots take 1\.3 times as long since .*The stage image-pull went from 11\d s to 24\d s/)
     .waitFor();
-  await slower.getByRole('button', { name: 'Accept boots of gpu' }).waitFor();
-  await slower.getByRole('link', { name: /^what a budget of \d+ s would do$/ }).click();
+  await section.getByRole('button', { name: 'Accept boots of gpu' }).waitFor();
+  await section.getByRole('link', { name: /^what a budget of \d+ s would do$/ }).click();
   await page.getByRole('heading', { name: 'Boots of gpu' }).waitFor();
 }
 
-const heldNodes = async (): Promise<Node[]> =>
+const readHeldNodes = async (): Promise<Node[]> =>
   (await server.client.call('node-list', { query: { held: true, limit: 100 } })).items;
-const nodeNow = (id: string) => server.client.call('node-get', { params: { id } });
+const readNode = (id: string) => server.client.call('node-get', { params: { id } });
 const banner = (page: Page) => page.getByRole('status').filter({ hasText: 'held back' });
-const place = (page: Page) =>
+const supervisionLink = (page: Page) =>
   page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: /Supervision/ });
 
 async function confirm(page: Page, button: string, reason: string): Promise<void> {
   const dialog = page.getByRole('dialog');
-  const confirming = dialog.getByRole('button', { name: button });
-  expect(await confirming.isDisabled()).toBe(true);
+  const confirmButton = dialog.getByRole('button', { name: button });
+  expect(await confirmButton.isDisabled()).toBe(true);
   await dialog.getByLabel('Reason').fill(reason);
-  await confirming.click();
+  await confirmButton.click();
   await dialog.waitFor({ state: 'detached' });
 }
 
-/** Checks the text on a held machine's page. */
+/** Checks that the page of a held machine explains why the machine is held. */
 async function checkHeldNode(page: Page, { node_id }: Node): Promise<void> {
   await page.goto(`${server.url}/nodes/${node_id}`);
-  const because = page.getByRole('region', { name: 'Because' });
-  await because.getByText('Still ready only because a verdict is held back: liveness would make it offline.').waitFor();
-  await because.getByText(/too many machines turned bad at once: \d+ of 10 machines/).waitFor();
-  await because.getByText(/Last seen/).waitFor();
-  expect(await because.innerText()).not.toMatch(/supervised by its heartbeat|Up and serving/);
-  await expectNoBarriers(page, 'a held node');
+  const statusPanel = page.getByRole('region', { name: 'Status', exact: true });
+  await statusPanel
+    .getByText('Still ready only because a verdict is held back: liveness would make it offline.')
+    .waitFor();
+  await statusPanel.getByText(/too many machines turned bad at once: \d+ of 10 machines/).waitFor();
+  await statusPanel.getByText(/Last seen/).waitFor();
+  expect(await statusPanel.innerText()).not.toMatch(/supervised by its heartbeat|Up and serving/);
+  await expectAccessible(page, 'a held node');
 }
 
-async function decideOne(page: Page, { node_id }: Node): Promise<void> {
+async function applyVerdictAndExtend(page: Page, { node_id }: Node): Promise<void> {
   await page.getByRole('button', { name: 'Apply the held verdict' }).click();
   await confirm(page, 'Apply the held verdict', 'it burned down');
-  await statusOf(page, 'offline').waitFor();
-  const because = page.getByRole('region', { name: 'Because' });
-  await because.getByText('Waits for a heartbeat').waitFor();
-  await because.getByText('→ failed, by offline-deadline').waitFor();
-  const before = await nodeNow(node_id);
+  await statusBadge(page, 'offline').waitFor();
+  const statusPanel = page.getByRole('region', { name: 'Status', exact: true });
+  await statusPanel.getByText('Waits for a heartbeat').waitFor();
+  await statusPanel.getByText('→ failed, by offline-deadline').waitFor();
+  const nodeBefore = await readNode(node_id);
   await page.getByRole('button', { name: 'Extend deadline' }).click();
   await confirm(page, 'Extend deadline', 'the fire brigade is still there');
-  const after = await nodeNow(node_id);
-  const given = secondsBetween(new Date(before.deadline_at ?? ''), new Date(after.deadline_at ?? ''));
-  expect(given).toBeGreaterThanOrEqual(600);
-  await because.getByText(/the fire brigade is still there/).waitFor();
+  const nodeAfter = await readNode(node_id);
+  const addedSeconds = secondsBetween(new Date(nodeBefore.deadline_at ?? ''), new Date(nodeAfter.deadline_at ?? ''));
+  expect(addedSeconds).toBeGreaterThanOrEqual(600);
+  await statusPanel.getByText(/the fire brigade is still there/).waitFor();
 }
 
-async function resumeRest(page: Page): Promise<void> {
-  await place(page).click();
+async function resumeRule(page: Page): Promise<void> {
+  await supervisionLink(page).click();
   await page.getByRole('button', { name: 'Resume liveness in pool harbour' }).click();
   await confirm(page, 'Resume', 'the pier is really gone');
   await page
@@ -133,34 +136,36 @@ async function resumeRest(page: Page): Promise<void> {
   await page.getByRole('row', { name: /resumed .* by admin/ }).waitFor();
 }
 
-it('is seen, understood and decided, without a reload', { timeout: wholeIncidentMs }, async () => {
-  const { page, context, complaints } = await visit(browser);
+it('shows and explains held verdicts without a reload, and applies them when an operator decides', {
+  timeout: incidentTimeoutMs,
+}, async () => {
+  const { page, context, pageErrors } = await openPage(browser);
   await signIn(page, server, '/fleet');
   await page.locator('[data-node]').first().waitFor();
   await waitUntilLive(page);
   expect(await banner(page).count()).toBe(0);
-  expect(await place(page).innerText()).not.toContain('held');
+  expect(await supervisionLink(page).innerText()).not.toContain('held');
 
-  fleet.silence(fleet.machines.slice(0, silent));
-  const held = await until(
-    'every silent machine to be decided on or held',
+  fleet.silence(fleet.machines.slice(0, silentCount));
+  const heldMachines = await until(
+    'every silent machine to get a verdict or be held',
     async () => {
-      const nodes = await Promise.all(fleet.machines.slice(0, silent).map(({ node_id }) => nodeNow(node_id)));
+      const nodes = await Promise.all(fleet.machines.slice(0, silentCount).map(({ node_id }) => readNode(node_id)));
       const undecided = nodes.filter((node) => node.held === null && node.status === 'ready');
       return undecided.length === 0 ? nodes.filter((node) => node.held !== null) : undefined;
     },
     patience,
   );
   await banner(page).waitFor();
-  const [one] = held;
-  if (!one) throw new Error('no machine is held');
-  await place(page).getByText(`${held.length} held`).waitFor();
-  await expectNoBarriers(page, 'the fleet with a hold');
+  const [heldNode] = heldMachines;
+  if (!heldNode) throw new Error('no machine is held');
+  await supervisionLink(page).getByText(`${heldMachines.length} held`).waitFor();
+  await expectAccessible(page, 'the fleet with a hold');
 
-  // The start page shows it above everything else, with the button that resumes it.
+  // The start page shows the hold at the top, with the button that resumes the rule.
   await page.getByRole('link', { name: /^Attention/ }).click();
-  const incident = page.getByRole('region', { name: 'Held by the brake: 1' });
-  await incident.getByRole('button', { name: 'Resume liveness in pool harbour' }).waitFor();
+  const holdSection = page.getByRole('region', { name: 'Held by the brake: 1' });
+  await holdSection.getByRole('button', { name: 'Resume liveness in pool harbour' }).waitFor();
   expect(await page.locator('section h2').first().innerText()).toBe('Held by the brake');
   await page.getByRole('link', { name: 'Fleet' }).click();
 
@@ -168,34 +173,34 @@ it('is seen, understood and decided, without a reload', { timeout: wholeIncident
   await page.getByRole('heading', { name: 'Supervision' }).waitFor();
   await page.getByRole('heading', { name: 'liveness in pool harbour' }).waitFor();
   await page.getByRole('row', { name: /^liveness/ }).waitFor();
-  await expectNoBarriers(page, 'supervision with a hold');
+  await expectAccessible(page, 'supervision with a hold');
 
-  await checkHeldNode(page, one);
-  await decideOne(page, one);
-  await resumeRest(page);
+  await checkHeldNode(page, heldNode);
+  await applyVerdictAndExtend(page, heldNode);
+  await resumeRule(page);
 
   await page.getByRole('link', { name: 'Fleet' }).click();
-  await page.getByRole('region', { name: new RegExp(`^Pool harbour: .*${silent} offline`) }).waitFor();
+  await page.getByRole('region', { name: new RegExp(`^Pool harbour: .*${silentCount} offline`) }).waitFor();
   expect(await banner(page).count()).toBe(0);
-  expect(await heldNodes()).toEqual([]);
-  // A silent machine is never shown as well, even when nothing is held any more.
+  expect(await readHeldNodes()).toEqual([]);
+  // Silent machines need attention even after the hold has ended.
   await page.getByRole('link', { name: /^Attention/ }).click();
-  const silence = page.getByRole('region', { name: `Silent machines: ${silent}` });
-  await silence.getByText('unless it sends a heartbeat').first().waitFor();
-  await silence.getByRole('button', { name: `Probe ${one.name}` }).waitFor();
+  const silentSection = page.getByRole('region', { name: `Silent machines: ${silentCount}` });
+  await silentSection.getByText('unless it sends a heartbeat').first().waitFor();
+  await silentSection.getByRole('button', { name: `Probe ${heldNode.name}` }).waitFor();
   await checkSlowerBoots(page);
-  expect(complaints).toEqual([]);
+  expect(pageErrors).toEqual([]);
   await context.close();
 });
 
-it('shows maintenance at once, on a phone and in dark colours, and offers no actions to viewers', {
-  timeout: wholeIncidentMs,
+it('shows a new maintenance window without a reload, on a phone in dark colours, and no actions to a viewer', {
+  timeout: incidentTimeoutMs,
 }, async () => {
-  const made = await server.client.call('token-create', { body: { name: 'guest', role: 'viewer' } });
-  const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, colorScheme: 'dark' } as const;
-  const { page, context } = await visit(browser, phone);
+  const viewer = await server.client.call('token-create', { body: { name: 'guest', role: 'viewer' } });
+  const phoneOptions = { viewport: { width: 390, height: 844 }, hasTouch: true, colorScheme: 'dark' } as const;
+  const { page, context } = await openPage(browser, phoneOptions);
   await page.goto(`${server.url}/supervision`);
-  await page.getByLabel('Token', { exact: true }).fill(made.token ?? '');
+  await page.getByLabel('Token', { exact: true }).fill(viewer.token ?? '');
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('heading', { name: 'Supervision' }).waitFor();
   await waitUntilLive(page);
@@ -205,17 +210,17 @@ it('shows maintenance at once, on a phone and in dark colours, and offers no act
   });
   await page.getByText('dredging', { exact: true }).waitFor();
   await page.getByText('a dredger').waitFor();
-  // The two remaining machines go silent now: a window holds what it covers.
+  // The two remaining machines go silent, and the window holds their verdicts.
   fleet.silence(fleet.machines);
-  await until('the window to hold a machine', async () => (await heldNodes()).length > 0, patience);
+  await until('the window to hold a machine', async () => (await readHeldNodes()).length > 0, patience);
   await page.getByRole('banner').getByRole('link', { name: /held/ }).waitFor();
   expect(await page.getByRole('button', { name: /Resume/ }).count()).toBe(0);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
-  await expectNoBarriers(page, 'supervision on a phone in the dark', 'color-contrast');
-  const [one] = await heldNodes();
-  await navigateTo(page, `/nodes/${one?.node_id}`);
+  await expectAccessible(page, 'supervision on a phone in dark colours', 'color-contrast');
+  const [heldNode] = await readHeldNodes();
+  await navigateTo(page, `/nodes/${heldNode?.node_id}`);
   await page.getByText(/a maintenance window covers it: maintenance dredging/).waitFor();
   expect(await page.getByRole('button', { name: /Apply|Extend/ }).count()).toBe(0);
-  await expectNoBarriers(page, 'a held node in the dark', 'color-contrast');
+  await expectAccessible(page, 'a held node in dark colours', 'color-contrast');
   await context.close();
 });

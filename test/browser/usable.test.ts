@@ -1,6 +1,6 @@
 /**
- * Every page is accessible and fast: no axe findings in light and dark, usable by keyboard alone
- * and on a phone.
+ * Every page of the console is accessible, works by keyboard and on a phone, and loads fast. The
+ * budget chart previews and sets a budget.
  */
 import { gzipSync } from 'node:zlib';
 import type { Browser, Page, Request } from 'playwright-core';
@@ -13,19 +13,20 @@ import { openTables } from '../api/support/tables.ts';
 import { allocate, declarePool, waitForStatus } from '../support/allocations.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { expectNoBarriers, navigateTo, openBrowser, releaseEverything, signIn, visit } from './support/console.ts';
+import { expectAccessible, navigateTo, openBrowser, openPage, releaseEverything, signIn } from './support/console.ts';
 
-/** Every page, each checked by axe, on a loaded machine. */
-const everyPageMs = 300_000;
+/** Enough to check every page with axe on a loaded machine. */
+const allPagesTimeoutMs = 300_000;
 
 let server: TestServer;
 let browser: Browser;
+/** The address of each page, and text that shows that the page is complete. */
 let pages: Record<string, string>;
 beforeAll(async () => {
   [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
   await declarePool(server.client, 'staged', { spec: { boot_stages: [{ name: 'unpack', seconds: 0.2 }] } });
-  const checks = await allocate(server.client, 'staged');
-  const { allocation_id, node_id, workflow_id } = await waitForStatus(server.client, checks, 'active');
+  const id = await allocate(server.client, 'staged');
+  const { allocation_id, node_id, workflow_id } = await waitForStatus(server.client, id, 'active');
   pages = {
     '/attention': 'All is well',
     '/fleet': 'staged',
@@ -59,46 +60,48 @@ afterAll(async () => {
   await server.stop();
 });
 
-const open = async (page: Page, path: string, words: string) => {
+const openAddress = async (page: Page, path: string, text: string) => {
   await navigateTo(page, path);
-  await page.getByText(words).first().waitFor();
+  await page.getByText(text).first().waitFor();
 };
 
-const widthOf = 'document.documentElement.scrollWidth';
-const phone = { width: 390, height: 844 };
-const desk = { width: 1280, height: 800 };
+const contentWidth = 'document.documentElement.scrollWidth';
+const phoneSize = { width: 390, height: 844 };
+const desktopSize = { width: 1280, height: 800 };
 
-/** All checks of a page while it is open, because loading it costs more than checking it. */
-async function expectForEveryone(page: Page, name: string): Promise<void> {
-  await expectNoBarriers(page, `${name}, light`);
+/** Runs all checks while the page is open, because loading the page costs more than checking it. */
+async function expectAccessibleEverywhere(page: Page, name: string): Promise<void> {
+  await expectAccessible(page, `${name}, light`);
   await page.emulateMedia({ colorScheme: 'dark' });
-  await expectNoBarriers(page, `${name}, dark`, 'color-contrast');
+  await expectAccessible(page, `${name}, dark`, 'color-contrast');
   await page.emulateMedia({ colorScheme: 'light' });
-  await page.setViewportSize(phone);
-  // Elements that react to the width are redrawn first.
-  await until(`${name} to fit a phone`, async () => (await page.evaluate<number>(widthOf)) <= phone.width, {
+  await page.setViewportSize(phoneSize);
+  // Elements that react to the width are redrawn after a moment.
+  await until(`${name} to fit a phone`, async () => (await page.evaluate<number>(contentWidth)) <= phoneSize.width, {
     seconds: 5,
   });
-  await page.setViewportSize(desk);
+  await page.setViewportSize(desktopSize);
 }
 
-it('has no barriers, in light and dark colours and on a phone', { timeout: everyPageMs }, async () => {
-  const { page, context } = await visit(browser, { colorScheme: 'light', viewport: desk });
+it('has no axe violations in light and dark colours, and fits a phone, on every page', {
+  timeout: allPagesTimeoutMs,
+}, async () => {
+  const { page, context } = await openPage(browser, { colorScheme: 'light', viewport: desktopSize });
   await page.goto(server.url);
   await page.getByRole('button', { name: 'Sign in' }).waitFor();
-  await expectForEveryone(page, 'sign-in');
+  await expectAccessibleEverywhere(page, 'sign-in');
   await signIn(page, server);
-  for (const [path, words] of Object.entries(pages)) {
-    await open(page, path, words);
-    await expectForEveryone(page, path);
+  for (const [path, text] of Object.entries(pages)) {
+    await openAddress(page, path, text);
+    await expectAccessibleEverywhere(page, path);
   }
-  await open(page, '/allocations?dialog=allocate', 'Allocate a machine');
-  await expectForEveryone(page, 'the dialog');
+  await openAddress(page, '/allocations?dialog=allocate', 'Allocate a machine');
+  await expectAccessibleEverywhere(page, 'the dialog');
   await context.close();
 });
 
-it('is usable on a phone', async () => {
-  const { page, context } = await visit(browser, { viewport: phone, hasTouch: true });
+it('opens the navigation and another page on a phone', async () => {
+  const { page, context } = await openPage(browser, { viewport: phoneSize, hasTouch: true });
   await signIn(page, server);
   await page.getByRole('button', { name: 'Navigation', exact: true }).click();
   await page.getByRole('link', { name: 'Pools' }).click();
@@ -106,7 +109,7 @@ it('is usable on a phone', async () => {
   await context.close();
 });
 
-/** The chord of each place, and the title of its page. */
+/** The key that opens each page after `g`, and the title of the page. */
 const chords: Record<string, string> = {
   a: 'Attention',
   f: 'Fleet',
@@ -121,30 +124,32 @@ const chords: Record<string, string> = {
   t: 'Settings',
 };
 
-const noteFocus = `document.addEventListener('focusin', ({ target }) => target.setAttribute('data-reached', ''))`;
+const markFocused = `document.addEventListener('focusin', ({ target }) => target.setAttribute('data-reached', ''))`;
 /**
- * Controls that the tab key does not reach. Of a radio group it reaches one; arrows reach the rest.
+ * Finds controls that the Tab key did not reach. Of radio buttons and tabs, only the selected one
+ * counts, because arrow keys reach the others.
  */
-const missed = `
+const findUnreached = `
   [...document.querySelectorAll('#page :is(a[href], button, input, summary, [role=slider])')]
     .filter((each) => each.checkVisibility() && !each.disabled && !each.hasAttribute('data-reached'))
     .filter((each) => !(each.type === 'radio' && !each.checked) && each.getAttribute('aria-selected') !== 'false')
     .map((each) => each.outerHTML.slice(0, 120))
 `;
-/** Enough to tab once around the longest page. */
+/** Enough to reach every control of the longest page. */
 const maxTabs = 150;
 
-it('is usable by keyboard alone', async () => {
-  const { page, context } = await visit(browser);
-  await page.addInitScript(noteFocus);
+it('reaches every page and control by keyboard alone', async () => {
+  const { page, context } = await openPage(browser);
+  await page.addInitScript(markFocused);
   await signIn(page, server, '/fleet');
   await page.locator('[data-node]').waitFor();
   const press = async (...keys: string[]) => {
     for (const key of keys) await page.keyboard.press(key);
   };
   const tabAround = async (name: string) => {
-    for (let tabs = 0; tabs < maxTabs && (await page.evaluate<string[]>(missed)).length > 0; tabs++) await press('Tab');
-    expect(await page.evaluate(missed), name).toEqual([]);
+    for (let tabs = 0; tabs < maxTabs && (await page.evaluate<string[]>(findUnreached)).length > 0; tabs++)
+      await press('Tab');
+    expect(await page.evaluate(findUnreached), name).toEqual([]);
   };
   await press('?');
   const help = page.getByRole('dialog', { name: 'Keyboard' });
@@ -157,14 +162,15 @@ it('is usable by keyboard alone', async () => {
     await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' });
     await tabAround(name);
   }
-  // A closed dialog returns the focus, even one that was loaded only after it was opened.
+  // When a dialog closes, the focus returns to its button, even if the code of the dialog was
+  // loaded on demand.
   const opener = page.getByRole('button', { name: 'Create token' });
   await opener.focus();
   await press('Enter');
   await page.getByRole('dialog').getByLabel('Name').waitFor();
   await press('Escape');
   await page.locator('button:focus', { hasText: 'Create token' }).waitFor();
-  // And it no longer catches the very next key.
+  // The closed dialog does not catch the next key.
   await press('?');
   await help.waitFor();
   await press('Escape', 'g', 'u');
@@ -192,100 +198,98 @@ it('is usable by keyboard alone', async () => {
   await press('ArrowRight');
   await page.waitForURL(/tab=logs/);
   const { items } = await server.client.call('allocation-list', {});
-  const claim = items.find(({ node_id }) => node_id !== null);
-  for (const [id, leads_to] of [
+  const allocation = items.find(({ node_id }) => node_id !== null);
+  for (const [id, path] of [
     ['staged', '/fleet?pool=staged'],
     ['nowhere', '/find?id=nowhere'],
-    [claim?.allocation_id, `/allocations/${claim?.allocation_id}`],
-    [claim?.node_id, `/nodes/${claim?.node_id}`],
-    [claim?.correlation_id, `/find?id=${claim?.correlation_id}`],
+    [allocation?.allocation_id, `/allocations/${allocation?.allocation_id}`],
+    [allocation?.node_id, `/nodes/${allocation?.node_id}`],
+    [allocation?.correlation_id, `/find?id=${allocation?.correlation_id}`],
   ]) {
     await press('g', 'i');
     await page.keyboard.type(id ?? '');
     await press('Enter');
-    await page.waitForURL(`${server.url}${leads_to}`);
+    await page.waitForURL(`${server.url}${path}`);
     await page.locator('#page h1').waitFor();
-    // An unknown id still offers a way on.
+    // The result page of an unknown id offers a search.
     if (id === 'nowhere') await page.getByRole('link', { name: 'Search allocations' }).waitFor();
   }
   await page
     .getByRole('table', { name: 'Results' })
-    .getByText(claim?.allocation_id ?? '')
+    .getByText(allocation?.allocation_id ?? '')
     .first()
     .waitFor();
   for (const path of Object.keys(pages).filter((address) => /^\/(allocations|operations)\//.test(address))) {
-    await open(page, path, 'Timeline');
+    await openAddress(page, path, 'Timeline');
     await tabAround(path);
   }
   await context.close();
 });
 
-/** Records layout shifts from the first moment. */
+/** Records all layout shifts since the start of the page. */
 const watchLayoutShift = `
   window.shifts = [];
   new PerformanceObserver((list) => {
     for (const shift of list.getEntries()) if (!shift.hadRecentInput) window.shifts.push(shift.value);
   }).observe({ type: 'layout-shift', buffered: true });
 `;
-/** The web's threshold for a good page. */
-const maxShift = 0.1;
-/** The measured time is printed; an idle machine needs far less. */
+/** The Core Web Vitals threshold for a good page. */
+const maxLayoutShift = 0.1;
+/** Enough for a busy machine. The test prints the measured time; an idle machine needs far less. */
 const maxInteractiveMs = 20_000;
 
-/**
- * Waits from the start until the words are there, and until a key press has visibly taken effect.
- */
-const untilItAnswers = (words: string) => `
+/** Measures when the page shows the text, and when it reacts to the `/` key. */
+const measureStart = (text: string) => `
   (async () => {
     const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
-    while (!document.querySelector('#page')?.textContent.includes(${JSON.stringify(words)})) await soon();
-    const words_ms = performance.now();
+    while (!document.querySelector('#page')?.textContent.includes(${JSON.stringify(text)})) await soon();
+    const text_ms = performance.now();
     const slash = () => new KeyboardEvent('keydown', { key: '/', bubbles: true, cancelable: true });
     while (document.body.dispatchEvent(slash())) await soon();
     await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
-    return { words_ms, answers_ms: performance.now() };
+    return { text_ms, interactive_ms: performance.now() };
   })()
 `;
 
-interface Started {
-  words_ms: number;
-  answers_ms: number;
+interface StartTimes {
+  text_ms: number;
+  interactive_ms: number;
 }
 
-it('loads little before a page can be used, and does not shift while loading', async () => {
-  const { page, context } = await visit(browser);
+it('each page loads at most 250 KB of script, is soon interactive and does not shift', async () => {
+  const { page, context } = await openPage(browser);
   await signIn(page, server);
   await page.addInitScript(watchLayoutShift);
-  // As on a first visit.
+  // A first visit has nothing in the cache.
   await (await context.newCDPSession(page)).send('Network.setCacheDisabled', { cacheDisabled: true });
-  const empty = /nothing|nobody|nowhere|dialog|tab=|view=|local/;
-  for (const [path, words] of Object.entries(pages).filter(([path]) => !empty.test(path))) {
+  const skippedPages = /nothing|nobody|nowhere|dialog|tab=|view=|local/;
+  for (const [path, text] of Object.entries(pages).filter(([path]) => !skippedPages.test(path))) {
     const scripts = new Set<string>();
-    const note = (request: Request) => {
+    const recordScript = (request: Request) => {
       if (request.resourceType() === 'script') scripts.add(request.url());
     };
-    page.on('request', note);
+    page.on('request', recordScript);
     await page.goto(server.url + path, { waitUntil: 'commit' });
-    await page.getByText(words).first().waitFor();
-    const needed = [...scripts];
-    const { words_ms, answers_ms } = await page.evaluate<Started>(untilItAnswers(words));
-    page.off('request', note);
-    const sizes = await Promise.all(needed.map(sizeOf));
+    await page.getByText(text).first().waitFor();
+    const neededScripts = [...scripts];
+    const { text_ms, interactive_ms } = await page.evaluate<StartTimes>(measureStart(text));
+    page.off('request', recordScript);
+    const sizes = await Promise.all(neededScripts.map(readGzippedSize));
     const kilobytes = sizes.reduce((sum, bytes) => sum + bytes, 0) / 1024;
     const shift = (await page.evaluate<number[]>('window.shifts')).reduce((sum, value) => sum + value, 0);
     console.log(
-      `${path}: ${kilobytes.toFixed(0)} KB of script, gzipped, in ${needed.length} files; words after ${words_ms.toFixed(0)} ms, ` +
-        `answers a key after ${answers_ms.toFixed(0)} ms; layout shift ${shift.toFixed(3)}`,
+      `${path}: ${kilobytes.toFixed(0)} KB of script, gzipped, in ${neededScripts.length} files; text after ${text_ms.toFixed(0)} ms, ` +
+        `interactive after ${interactive_ms.toFixed(0)} ms; layout shift ${shift.toFixed(3)}`,
     );
     expect(kilobytes).toBeGreaterThan(50);
     expect(kilobytes, path).toBeLessThan(path === '/attention' ? 200 : 250);
-    expect(shift, path).toBeLessThan(maxShift);
-    expect(answers_ms, path).toBeLessThan(maxInteractiveMs);
+    expect(shift, path).toBeLessThan(maxLayoutShift);
+    expect(interactive_ms, path).toBeLessThan(maxInteractiveMs);
   }
   await context.close();
 });
 
-/** Records a slow healthy boot among quick ones, and one that was stuck. */
+/** Records twenty quick boots, a slow one that completed, and one that timed out. */
 async function recordSlowBoot(pool: string): Promise<number[]> {
   const budgets = { provision_seconds: 720, rescue_seconds: 60 };
   await server.client.call('pool-put', { params: { pool }, body: { driver: 'external', budgets } });
@@ -300,58 +304,60 @@ async function recordSlowBoot(pool: string): Promise<number[]> {
   return boots.map(({ seconds }) => seconds);
 }
 
-it('shows what another budget would have done while its line is moved, and sets it with a reason', async () => {
-  const took = await recordSlowBoot('slow');
-  const { page, context, complaints } = await visit(browser);
+it('previews a budget while its line is moved, and sets the budget with a reason', async () => {
+  const bootSeconds = await recordSlowBoot('slow');
+  const { page, context, pageErrors } = await openPage(browser);
   await signIn(page, server, '/boots?pool=slow');
-  const line = page.getByRole('slider', { name: 'Budget' });
-  const named = page
+  const budgetLine = page.getByRole('slider', { name: 'Budget' });
+  const slowBootRow = page
     .getByRole('table', { name: 'Boots given up although they arrived' })
     .getByRole('row', { name: '423 s' });
-  const says = (words: string) => page.getByText(words, { exact: true }).waitFor();
+  const waitForText = (text: string) => page.getByText(text, { exact: true }).waitFor();
   await page.getByText('Based on all 22 boots on record').waitFor();
-  await says('With 720 s, none of 22 boots would have been given up before it arrived.');
-  expect(await named.count()).toBe(0);
+  await waitForText('With 720 s, none of 22 boots would have been given up before it arrived.');
+  expect(await slowBootRow.count()).toBe(0);
 
-  // By pointer: the preview updates while the line is held, and nothing else on the page moves.
-  const plot = await line.locator('..').boundingBox();
+  // The pointer drags the line. The preview updates meanwhile, and the section below stays put.
+  const plot = await budgetLine.locator('..').boundingBox();
   if (!plot) throw new Error('there is no chart');
-  const scale = scaleOver([...took, 720]);
-  const to = (seconds: number) =>
+  const scale = scaleOver([...bootSeconds, 720]);
+  const moveTo = (seconds: number) =>
     page.mouse.move(plot.x + placeOf(seconds, scale) * plot.width, plot.y + 60, { steps: 8 });
-  const below = page.getByRole('region', { name: 'Recorded boots' });
-  const stood = await below.boundingBox();
-  await to(720);
+  const sectionBelow = page.getByRole('region', { name: 'Recorded boots' });
+  const positionBelow = await sectionBelow.boundingBox();
+  await moveTo(720);
   await page.mouse.down();
-  await to(100);
+  await moveTo(100);
   await page.getByText(/^With 100 s, 12 of 22 boots/).waitFor();
-  expect(await below.boundingBox()).toEqual(stood);
-  await to(400);
-  await says('With 400 s, 1 of 22 boots would have been given up although it arrived; it would have been rescued.');
-  await named.getByRole('link').waitFor();
+  expect(await sectionBelow.boundingBox()).toEqual(positionBelow);
+  await moveTo(400);
+  await waitForText(
+    'With 400 s, 1 of 22 boots would have been given up although it arrived; it would have been rescued.',
+  );
+  await slowBootRow.getByRole('link').waitFor();
   await page.mouse.up();
-  expect(await line.getAttribute('aria-valuetext')).toMatch(/^400 s\. With 400 s, 1 of 22/);
+  expect(await budgetLine.getAttribute('aria-valuetext')).toMatch(/^400 s\. With 400 s, 1 of 22/);
   await page.waitForURL(/budget=400/);
   await page.getByText('Based on all 22 boots on record').waitFor();
 
-  // By keys, one step at a time, and by a number.
-  await line.focus();
+  // Arrow keys move the line in steps, and the field sets a number.
+  await budgetLine.focus();
   for (const key of ['ArrowRight', 'ArrowRight', 'ArrowRight']) await page.keyboard.press(key);
-  await says('With 430 s, none of 22 boots would have been given up before it arrived.');
-  expect(await named.count()).toBe(0);
+  await waitForText('With 430 s, none of 22 boots would have been given up before it arrived.');
+  expect(await slowBootRow.count()).toBe(0);
   await page.getByLabel('Budget in seconds').fill('350');
-  await says(
+  await waitForText(
     'With 350 s, 1 of 22 boots would have been given up although it arrived; it would have been lost, because it arrived after the rescue window.',
   );
-  await named.getByText('lost').waitFor();
-  await says('Stuck boots detected');
+  await slowBootRow.getByText('lost').waitFor();
+  await waitForText('Stuck boots detected');
   await page.getByText('370 s sooner').first().waitFor();
 
   await page.getByRole('button', { name: 'Apply 350 s' }).click();
   const dialog = page.getByRole('dialog', { name: 'Set the budget · slow' });
   await dialog.getByText('A new budget stays for a day. Then recorded boots move it by at most 25 % a day.').waitFor();
   expect(await dialog.getByRole('button', { name: 'Apply 350 s' }).isDisabled()).toBe(true);
-  await expectNoBarriers(page, 'the dialog of a budget');
+  await expectAccessible(page, 'the budget dialog');
   await dialog.getByLabel('Learned').check();
   await dialog.getByLabel('Reason').fill('boots are quick since the new image');
   await dialog.getByRole('button', { name: 'Apply 350 s' }).click();
@@ -362,21 +368,20 @@ it('shows what another budget would have done while its line is moved, and sets 
     .getByText('21 of the required 30 completed boots are recorded, so the fixed budget of 350 s applies')
     .waitFor();
   await page.waitForURL((address) => !address.search.includes('budget='));
-  expect(complaints).toEqual([]);
+  expect(pageErrors).toEqual([]);
   await context.close();
 
   const { token } = await server.client.call('token-create', { body: { name: 'guest', role: 'viewer' } });
-  const guest = await visit(browser);
+  const guest = await openPage(browser);
   await signIn(guest.page, { ...server, token: token ?? '' }, '/boots?pool=slow');
   await guest.page.getByRole('slider', { name: 'Budget' }).waitFor();
   expect(await guest.page.getByRole('button', { name: /Apply|Set budget/ }).count()).toBe(0);
   await guest.context.close();
 });
 
-const sizes = new Map<string, Promise<number>>();
-/** Compressed, as it would be sent. */
-function sizeOf(url: string): Promise<number> {
-  const known = sizes.get(url) ?? fetch(url).then(async (reply) => gzipSync(await reply.bytes()).length);
-  sizes.set(url, known);
-  return known;
+const gzippedSizes = new Map<string, Promise<number>>();
+function readGzippedSize(url: string): Promise<number> {
+  const size = gzippedSizes.get(url) ?? fetch(url).then(async (reply) => gzipSync(await reply.bytes()).length);
+  gzippedSizes.set(url, size);
+  return size;
 }

@@ -1,6 +1,6 @@
 /**
- * The database drops connections while machines come and go. The server keeps running, and every
- * machine and allocation ends correctly.
+ * The database drops connections while machines are launched and released. The server keeps
+ * running, every allocation is released, and every machine is retired.
  */
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -9,26 +9,27 @@ import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
 let server: SpawnedServer;
-let ended = false;
-let outside: Client;
+let hasExited = false;
+let db: Client;
 beforeAll(async () => {
   server = await spawnServer();
   server.ended.then(() => {
-    ended = true;
+    hasExited = true;
   });
-  outside = new Client({ connectionString: server.database_url, application_name: 'outside' });
-  await outside.connect();
+  db = new Client({ connectionString: server.database_url, application_name: 'test' });
+  await db.connect();
 });
 afterAll(async () => {
-  await outside.end();
+  await db.end();
   await server.stop();
 });
 
-const machines = 6;
-const rounds = 40;
+const machineCount = 6;
+const cutCount = 40;
 
-async function cutEverything(): Promise<number> {
-  const { rowCount } = await outside.query(
+/** Cuts all connections but the test's own. Returns their number. */
+async function cutConnections(): Promise<number> {
+  const { rowCount } = await db.query(
     `select pg_terminate_backend(pid)
      from pg_stat_activity
      where datname = current_database() and pid <> pg_backend_pid()`,
@@ -36,45 +37,47 @@ async function cutEverything(): Promise<number> {
   return rowCount ?? 0;
 }
 
-/** Covers all cuts on a busy machine, where few calls succeed between two of them. */
-const patience = { seconds: 180 };
+/** Long enough for a busy machine, where few calls succeed between two cuts. */
+const retryLimit = { seconds: 180 };
 
-/** Repeats a call that a cut broke off, as a client would; a server that exited fails the test. */
-const retry = <T>(what: string, call: () => Promise<T>) =>
+/** Retries a call that a cut interrupted, as a client would. Fails if the server has exited. */
+const retryCall = <T>(description: string, call: () => Promise<T>) =>
   until(
-    what,
+    description,
     async () => {
-      if (ended) throw new Error(`the server exited: ${server.output().slice(-4000)}`);
+      if (hasExited) throw new Error(`the server exited: ${server.output().slice(-4000)}`);
       try {
-        return { answer: await call() };
+        return { reply: await call() };
       } catch (error) {
         if (error instanceof Error) return undefined;
         throw error;
       }
     },
-    patience,
+    retryLimit,
   );
 
-it('loses no machine and no allocation to cut connections', { timeout: 600_000 }, async () => {
-  const made = await Promise.all(
-    Array.from({ length: machines }, (_, each) =>
-      retry('an allocation to be taken', () =>
-        server.client.call('allocation-create', { body: { pool: 'local' }, idempotency_key: `machine-${each}` }),
+it('releases every allocation and retires every machine although connections are cut', {
+  timeout: 600_000,
+}, async () => {
+  const created = await Promise.all(
+    Array.from({ length: machineCount }, (_, index) =>
+      retryCall('an allocation to be accepted', () =>
+        server.client.call('allocation-create', { body: { pool: 'local' }, idempotency_key: `machine-${index}` }),
       ),
     ),
   );
-  const ids = made.map(({ answer }) => answer.allocation.allocation_id);
+  const ids = created.map(({ reply }) => reply.allocation.allocation_id);
   const cutting = (async () => {
-    let cut = 0;
-    for (let round = 0; round < rounds; round++) {
-      cut += await cutEverything();
+    let connections = 0;
+    for (let cut = 0; cut < cutCount; cut++) {
+      connections += await cutConnections();
       await pause(systemClock, 100);
     }
-    return cut;
+    return connections;
   })();
   for (const id of ids)
-    await retry('a release to be taken', () => server.client.call('allocation-release', { params: { id } }));
-  expect(await cutting).toBeGreaterThan(rounds);
+    await retryCall('a release to be accepted', () => server.client.call('allocation-release', { params: { id } }));
+  expect(await cutting).toBeGreaterThan(cutCount);
   for (const id of ids) {
     await until(
       `allocation ${id} to be released`,
@@ -82,11 +85,13 @@ it('loses no machine and no allocation to cut connections', { timeout: 600_000 }
       { seconds: 120, every_ms: 250 },
     );
   }
-  // An allocation is released a moment before its operation records its own end.
-  await until('all work to end', async () => {
-    const left = await outside.query(
-      `select 1 from operations where finished_at is null union all select 1 from nodes where status <> 'retired'`,
+  // An operation ends a moment after its allocation is released.
+  await until('all operations to end and all nodes to be retired', async () => {
+    const unfinished = await db.query(
+      `select 1 from operations where finished_at is null
+       union all
+       select 1 from nodes where status <> 'retired'`,
     );
-    return left.rows.length === 0;
+    return unfinished.rows.length === 0;
   });
 });

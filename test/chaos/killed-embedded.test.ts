@@ -1,5 +1,6 @@
 /**
- * The embedded database: `kill -9` ends only Node, and the next start adopts the running database.
+ * `kill -9` of a server with an embedded database ends only Node. The next start adopts the
+ * database that still runs.
  */
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,7 +19,8 @@ let server: SpawnedMain;
 let args: string[];
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'slipway-embedded-'));
-  // When the tests run as root, PostgreSQL runs as another user, which must enter the directory.
+  // If the tests run as root, PostgreSQL runs as another user, who must be able to enter the
+  // directory.
   await chmod(directory, 0o755);
   args = ['--port', String(await freePort()), '--data-dir', join(directory, 'data'), '--log-level', 'info'];
   server = await spawnMain(args);
@@ -28,9 +30,9 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-const postmasterPid = () => findPostmaster(join(directory, 'data', 'postgres'))?.pid ?? 0;
+const findPostmasterPid = () => findPostmaster(join(directory, 'data', 'postgres'))?.pid ?? 0;
 
-it('adopts the database that outlived the server, and finishes running operations', async () => {
+it('adopts the running database at the next start and finishes the interrupted operation', async () => {
   const token = (await readFile(join(directory, 'data', 'admin.token'), 'utf8')).trim();
   const client = createClient({ base_url: server.url, token, addresses: routes });
   const gate = join(directory, 'gate');
@@ -40,14 +42,14 @@ it('adopts the database that outlived the server, and finishes running operation
     const { progress } = await readAllocation(client, id);
     return progress?.phase === 'register';
   });
-  const postmaster = postmasterPid();
+  const postmaster = findPostmasterPid();
   expect(isProcessAlive(postmaster)).toBe(true);
 
   await server.end('SIGKILL');
   expect(isProcessAlive(postmaster)).toBe(true);
   await writeFile(gate, '');
   server = await spawnMain(args);
-  expect(postmasterPid()).toBe(postmaster);
+  expect(findPostmasterPid()).toBe(postmaster);
   const active = await waitForStatus(client, id, 'active');
   expect(active.node_id).toBeTruthy();
   await release(client, id);

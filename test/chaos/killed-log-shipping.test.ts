@@ -1,7 +1,7 @@
 /**
- * `kill -9` of the agent during a flood of log lines, and of the server at the worst moment: the
- * lines are durable, but the acknowledgement never reaches the agent. Spooled lines are numbered,
- * so every number must be stored exactly once.
+ * Kills the agent with `kill -9` during a flood of log lines, and the server at the worst moment:
+ * the lines are durable, but the acknowledgement never reaches the agent. The agent numbers the
+ * lines in its spool, and every number must be stored exactly once.
  */
 import { writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -15,15 +15,15 @@ import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
 const lock = 20_262;
-const trap = `
+const trapSql = `
   create function chaos_hold_lines() returns trigger language plpgsql as $$
   begin perform pg_advisory_xact_lock(${lock}); return new; end $$;
   create trigger chaos_hold_lines after insert on node_log_chunks for each row execute function chaos_hold_lines();`;
 /**
- * Held in a statement that is its own transaction, which the database finishes even after the
- * client died.
+ * Selects inserts that wait for the lock in a transaction of a single statement. The database
+ * finishes such a statement even after its client died.
  */
-const held = `
+const waitingInsertsSql = `
   select 1
   from pg_locks waiting
   join pg_stat_activity activity using (pid)
@@ -32,10 +32,13 @@ const held = `
     and not waiting.granted
     and activity.datname = current_database()
     and activity.query_start - activity.xact_start < interval '1 millisecond'`;
-const shut = `select pg_advisory_lock(${lock})`;
-const open = `select pg_advisory_unlock(${lock})`;
+const lockSql = `select pg_advisory_lock(${lock})`;
+const unlockSql = `select pg_advisory_unlock(${lock})`;
 
-/** Continues after a kill, because a line is counted once its write to the agent succeeded. */
+/**
+ * Prints numbered lines. Saves a number only after the line was written, so that the next run
+ * continues with it after a kill.
+ */
 const flood = `trap '' PIPE
 n=$(cat count 2>/dev/null || echo 0)
 while [ ! -e enough ]; do n=$((n+1)); echo "count $n" || exit 1; echo $n > count; done
@@ -61,7 +64,7 @@ afterAll(async () => {
   await first?.stop();
 });
 
-async function allLines(id: string): Promise<LogLine[]> {
+async function readAllLines(id: string): Promise<LogLine[]> {
   const lines: LogLine[] = [];
   for (let cursor: string | null = null; ; ) {
     const query: { limit: number; cursor?: string } = { limit: 500, ...(cursor && { cursor }) };
@@ -72,43 +75,43 @@ async function allLines(id: string): Promise<LogLine[]> {
   }
 }
 
-it('stores every spooled line once and in order', async () => {
+it('stores every spooled line once and in order after kills of the agent and the server', async () => {
   await first.client.call('pool-put', { params: { pool: 'writers' }, body: { driver: 'external' } });
   const { token } = await first.client.call('join-token-create', { params: { pool: 'writers' } });
-  const nobody = { enrollment_token: null, node_id: null, node_instance_id: null };
-  const config = { ...nobody, join_token: token, server_url: first.url, command: ['/bin/sh', '-c', flood] };
+  const unregistered = { enrollment_token: null, node_id: null, node_instance_id: null };
+  const config = { ...unregistered, join_token: token, server_url: first.url, command: ['/bin/sh', '-c', flood] };
   const dir = bench.dir();
-  const stored = () => db.countRows('select 1 from node_log_chunks cross join generate_series(1, lines)');
-  const moreLines = async () => {
-    const before = await stored();
-    await until('more lines', async () => (await stored()) > before + 200);
+  const countStored = () => db.countRows('select 1 from node_log_chunks cross join generate_series(1, lines)');
+  const waitForLines = async () => {
+    const earlier = await countStored();
+    await until('200 more lines', async () => (await countStored()) > earlier + 200);
   };
 
-  const killed = bench.start(dir, config);
-  await moreLines();
-  killed.kill('SIGKILL');
-  await killed.exit;
-  const agent = bench.start(dir, config);
-  await moreLines();
+  const firstAgent = bench.start(dir, config);
+  await waitForLines();
+  firstAgent.kill('SIGKILL');
+  await firstAgent.exit;
+  const secondAgent = bench.start(dir, config);
+  await waitForLines();
 
-  await db.query(`${trap} ${shut}`);
-  await until('an insert of lines to be held', async () => {
-    if ((await db.countRows(held)) > 0) return true;
-    // Only inserts are held; statements that merge neighbours or look for new lines pass.
-    await db.query(`${open}; ${shut}`);
+  await db.query(`${trapSql} ${lockSql}`);
+  await until('an insert of lines to wait for the lock', async () => {
+    if ((await db.countRows(waitingInsertsSql)) > 0) return true;
+    // Let inserts of longer transactions pass, because a kill of the server would undo them.
+    await db.query(`${unlockSql}; ${lockSql}`);
     return false;
   });
-  const before = await stored();
+  const storedBeforeKill = await countStored();
   await server.kill();
-  // The database finishes the statement, but its client is gone.
-  await db.query(open);
-  await until('the lines to be stored after the kill', async () => (await stored()) > before);
-  agent.kill('SIGKILL');
-  await agent.exit;
+  // The database finishes the statement, although its client is gone.
+  await db.query(unlockSql);
+  await until('the lines to be stored after the kill', async () => (await countStored()) > storedBeforeKill);
+  secondAgent.kill('SIGKILL');
+  await secondAgent.exit;
   bench.start(dir, config);
   server = await spawnServer({ beside: first, port });
   await rm(first.data_dir, { recursive: true, force: true });
-  await moreLines();
+  await waitForLines();
   writeFileSync(join(dir, 'enough'), '');
 
   const [node] = (await server.client.call('node-list', {})).items;
@@ -117,9 +120,9 @@ it('stores every spooled line once and in order', async () => {
     const { items } = await server.client.call('node-logs', { params: { id }, query: { tail: true, q: 'final' } });
     return items.length > 0;
   });
-  const lines = await allLines(id);
+  const lines = await readAllLines(id);
   expect(new Set(lines.map(({ node_instance_id }) => node_instance_id)).size).toBe(1);
-  expect(lines.map(({ seq }) => seq)).toEqual(lines.map((_, place) => place + 1));
+  expect(lines.map(({ seq }) => seq)).toEqual(lines.map((_, index) => index + 1));
   const counts = lines.filter(({ line }) => line.startsWith('count ')).map(({ line }) => Number(line.slice(6)));
   expect(counts).toEqual([...new Set(counts)].toSorted((a, b) => a - b));
   expect(counts.length).toBeGreaterThan(600);

@@ -1,7 +1,7 @@
 /**
- * The control plane is killed with `kill -9` in each step of a cluster's bring-up and
- * take-down, mostly between Azure's effect and its answer. The next server adopts what exists in
- * Azure and requests nothing twice.
+ * Kills the control plane with `kill -9` in each step of a cluster's provision and release, mostly
+ * after a request took effect in Azure and before the response arrives. The next server adopts the
+ * resources that exist in Azure and creates none twice.
  */
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -19,12 +19,14 @@ import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { buildTrap, type Trap } from './trap.ts';
 
-/** A moment of death: how it is prepared, and how the test knows that it came. */
-interface Point {
-  name: string;
+/** A point of an operation at which the test kills the server. */
+interface KillPoint {
+  /** Arranges that the operation stops at the point. */
   prepare(): void | Promise<void>;
-  come(): Promise<unknown>;
-  over?(): void | Promise<void>;
+  /** Resolves when the operation has reached the point. */
+  reached(): Promise<unknown>;
+  /** Runs after the kill and lets the operation pass the point. */
+  clear?(): void | Promise<void>;
 }
 
 describe('kill -9 in each step of an AKS cluster', () => {
@@ -53,63 +55,65 @@ describe('kill -9 in each step of an AKS cluster', () => {
   const requestsTo = (method: string, path: RegExp) =>
     arm.requests.filter((request) => request.method === method && path.test(request.path) && request.status !== 0);
 
-  /** The request took effect in Azure, but its answer is lost. */
-  const unanswered = (method: string, path: RegExp): Point => {
-    let before = 0;
+  /** The request took effect in Azure, but its response is lost. */
+  const beforeResponse = (method: string, path: RegExp): KillPoint => {
+    let earlierCount = 0;
     return {
-      name: `${method} ${path}`,
       prepare() {
-        before = requestsTo(method, path).length;
+        earlierCount = requestsTo(method, path).length;
         arm.faults.next({ method, path, effect: 'hang_after' });
       },
-      come: () => until(`${method} ${path}`, () => requestsTo(method, path).length > before, { seconds: 60 }),
+      reached: () =>
+        until(`request ${method} ${path}`, () => requestsTo(method, path).length > earlierCount, { seconds: 60 }),
     };
   };
-  /** The step is done, but not recorded. */
-  const unrecorded = (step: string): Point => ({
-    name: step,
+  /** The step has taken effect, but is not recorded. */
+  const beforeRecord = (step: string): KillPoint => ({
     prepare: () => trap.set(step),
-    come: () => trap.sprung(),
-    over: () => trap.clear('killed'),
+    reached: () => trap.sprung(),
+    clear: () => trap.clear('killed'),
   });
-  /** Azure is still working on it. */
-  const underWay: Point = {
-    name: 'under way',
+  /** Azure is still creating the cluster. */
+  const duringCreation: KillPoint = {
     prepare: () => void arm.hold('pool:blastpool'),
-    come: () =>
-      until('the pools to be shown', async () => (await readAllocation(server.client, id)).progress?.parts.length, {
-        seconds: 60,
-      }),
-    over: () => arm.release(),
+    reached: () =>
+      until(
+        'the progress to show the node pools',
+        async () => (await readAllocation(server.client, id)).progress?.parts.length,
+        {
+          seconds: 60,
+        },
+      ),
+    clear: () => arm.release(),
   };
 
-  const dieAtEach = async (points: Point[], begin: () => Promise<unknown>) => {
+  const killAtEach = async (points: KillPoint[], request: () => Promise<unknown>) => {
     await points[0]?.prepare();
-    await begin();
+    await request();
     for (const [index, point] of points.entries()) {
-      await point.come();
+      await point.reached();
       await server.kill();
-      await point.over?.();
+      await point.clear?.();
       if (server !== first) await rm(server.data_dir, { recursive: true, force: true });
       await points[index + 1]?.prepare();
       server = await spawnServer({ beside: first, env: arm.environment() });
     }
   };
 
-  it('bring-up: requests one cluster from Azure', async () => {
+  it('creates one cluster although the server is killed in each step of the provision', async () => {
     const points = [
-      unrecorded('assign:wait'),
-      unanswered('PUT', paths.group),
-      unanswered('PUT', paths.cluster),
-      underWay,
-      unanswered('PUT', paths.role_assignment),
-      unrecorded('launch:ensured'),
-      unrecorded('start:wait'),
-      unrecorded('engine:ended'),
+      beforeRecord('assign:wait'),
+      beforeResponse('PUT', paths.group),
+      beforeResponse('PUT', paths.cluster),
+      duringCreation,
+      beforeResponse('PUT', paths.role_assignment),
+      beforeRecord('launch:ensured'),
+      beforeRecord('start:wait'),
+      beforeRecord('engine:ended'),
     ];
-    // Held from the start, so that the operation does not end before the next server has started.
-    if (points.includes(underWay)) arm.hold('pool:blastpool');
-    await dieAtEach(points, async () => {
+    // Hold the creation from the start, or it could end before the server is killed during it.
+    arm.hold('pool:blastpool');
+    await killAtEach(points, async () => {
       id = await allocate(server.client, 'clusters');
     });
     await waitForStatus(server.client, id, 'active');
@@ -122,39 +126,39 @@ describe('kill -9 in each step of an AKS cluster', () => {
     expect(arm.resources().filter(({ kind }) => kind === 'role_assignment')).toHaveLength(1);
   }, 600_000);
 
-  it('take-down: leaves nothing in Azure, with proof', async () => {
+  it('deletes every resource with proof although the server is killed in each step of the release', async () => {
     const points = [
-      unrecorded('fence:bar'),
-      unrecorded('freeze-evidence:driver'),
-      unanswered('DELETE', paths.role_assignment),
-      unanswered('DELETE', paths.cluster),
-      unanswered('DELETE', paths.group),
-      unrecorded('prove:absent'),
-      unrecorded('engine:ended'),
+      beforeRecord('fence:bar'),
+      beforeRecord('freeze-evidence:driver'),
+      beforeResponse('DELETE', paths.role_assignment),
+      beforeResponse('DELETE', paths.cluster),
+      beforeResponse('DELETE', paths.group),
+      beforeRecord('prove:absent'),
+      beforeRecord('engine:ended'),
     ];
-    await dieAtEach(points, () => release(server.client, id));
+    await killAtEach(points, () => release(server.client, id));
     await waitForStatus(server.client, id, 'released');
     await expectNothingLeft(db, first.nodes_dir, 1);
-    expect(arm.resources(), 'what is left in Azure').toEqual([]);
+    expect(arm.resources(), 'resources left in Azure').toEqual([]);
     expect(await db.countEvidence(id, 'allocation.released')).toBe(1);
     expect(await db.countEvidence(id, 'proof.absent')).toBeGreaterThan(0);
     expect(arm.clustersCreated()).toBe(1);
   }, 600_000);
 
-  it('cancel while Azure creates: aborts, deletes and proves absence', async () => {
+  it('aborts and deletes with proof a cluster that is released while Azure creates it', async () => {
     arm.hold('pool:blastpool');
     id = await allocate(server.client, 'clusters');
-    await underWay.come();
-    await dieAtEach([unanswered('POST', paths.abort), unanswered('DELETE', paths.cluster)], () =>
+    await duringCreation.reached();
+    await killAtEach([beforeResponse('POST', paths.abort), beforeResponse('DELETE', paths.cluster)], () =>
       release(server.client, id),
     );
     arm.release();
     await waitForStatus(server.client, id, 'released');
     await expectNothingLeft(db, first.nodes_dir, 1);
-    expect(arm.resources(), 'what is left in Azure').toEqual([]);
+    expect(arm.resources(), 'resources left in Azure').toEqual([]);
     expect(await db.countEvidence(id, 'allocation.active')).toBe(0);
     expect(requestsTo('POST', paths.abort).filter(({ status }) => status < 300)).toHaveLength(1);
-    const everything = await db.query('select data, summary from evidence');
-    expect(JSON.stringify(everything) + server.output()).not.toMatch(/arm-planted/);
+    const evidence = await db.query('select data, summary from evidence');
+    expect(JSON.stringify(evidence) + server.output()).not.toMatch(/arm-planted/);
   }, 600_000);
 });

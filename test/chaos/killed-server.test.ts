@@ -1,7 +1,7 @@
 /**
- * The control plane is killed with `kill -9` in each step of a provision and of a release,
- * and its successor finishes the operation. Each point is the worst moment of its step: the work is
- * done, but not recorded (trap.ts).
+ * Kills the control plane with `kill -9` in each step of a provision and of a release; the next
+ * server finishes the operation. The kill comes at the worst moment of the step: the step has taken
+ * effect, but is not recorded (trap.ts).
  */
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -18,7 +18,7 @@ import { type LaunchWatch, watchLaunches } from '../support/tagged-processes.ts'
 import { until } from '../support/until.ts';
 import { buildTrap, type Trap } from './trap.ts';
 
-/** The points in the order of the operation. Each stage of the plan has at least one. */
+/** The engine steps in which the test kills the server, in order; at least one for each stage. */
 const provisionPoints = ['assign:wait', 'launch:ensure:1', 'register:wait', 'start:wait', 'engine:ended'];
 const releasePoints = [
   'fence:bar',
@@ -35,17 +35,17 @@ const releasePoints = [
   'engine:ended',
 ];
 
-/** The stages of the plan without a kill; a new stage must get a point. */
-const untriedStages = async (db: DatabaseConnection, kind: string, points: string[]) => {
-  const planned = await db.query<{ name: string }>(
+/** Finds the stages of the plan in which the test does not kill the server. */
+const findStagesWithoutKill = async (db: DatabaseConnection, kind: string, points: string[]) => {
+  const stages = await db.query<{ name: string }>(
     'select name from steps join operations using (workflow_id) where kind = $1 order by ordinal',
     [kind],
   );
-  expect(planned.length, `steps of ${kind}`).toBeGreaterThan(0);
-  return planned.map(({ name }) => name).filter((name) => !points.some((point) => point.startsWith(`${name}:`)));
+  expect(stages.length, `stages of ${kind}`).toBeGreaterThan(0);
+  return stages.map(({ name }) => name).filter((name) => !points.some((point) => point.startsWith(`${name}:`)));
 };
 
-/** Long enough for a busy machine to start the next server; the agent stays reachable meanwhile. */
+/** Goes stale so late that the node stays online while a busy machine starts the next server. */
 const heartbeat = { interval_seconds: 2, stale_after_seconds: 600 };
 
 describe('kill -9 in each step', () => {
@@ -84,12 +84,11 @@ describe('kill -9 in each step', () => {
     server = await spawnServer({ beside: first, port });
   };
   /**
-   * The trap is set before the operation reaches the step: for the first point before the request,
-   * then while no server runs.
+   * Sets each trap before the operation can reach it: before the request, or while no server runs.
    */
-  const dieAtEach = async (points: string[], begin: () => Promise<unknown>) => {
+  const killAtEach = async (points: string[], request: () => Promise<unknown>) => {
     await trap.set(points[0] ?? '');
-    await begin();
+    await request();
     for (const next of [...points.slice(1), null]) {
       await killInTrap();
       if (next) await trap.set(next);
@@ -97,31 +96,31 @@ describe('kill -9 in each step', () => {
     }
   };
 
-  it('provision: brings the machine up once', async () => {
-    await dieAtEach(provisionPoints, async () => {
+  it('launches the machine once although the server is killed in each step of the provision', async () => {
+    await killAtEach(provisionPoints, async () => {
       allocation_id = await allocate(server.client, 'killed');
     });
     const active = await waitForStatus(server.client, allocation_id, 'active');
     await until('all workflows to end', async () => (await db.countRows(unfinishedWorkflows)) === 0, { seconds: 60 });
 
-    expect(await untriedStages(db, 'node-provision', provisionPoints)).toEqual([]);
+    expect(await findStagesWithoutKill(db, 'node-provision', provisionPoints)).toEqual([]);
     expect(await db.countEvidence(allocation_id, 'allocation.active')).toBe(1);
     expect(await db.countEvidence(allocation_id, 'operation.succeeded')).toBe(1);
     const instances = await db.query<{ node_instance_id: string }>('select node_instance_id from instances');
     expect(instances).toHaveLength(1);
     node_instance_id = instances[0]?.node_instance_id ?? '';
     expect(active.node_id).toBeTruthy();
-    // The machine is one process, however often the server was killed.
+    // Only one agent process was ever launched, although the server was killed in the launch step.
     expect([...launches.agents()].map(([id, pids]) => [id, pids.size])).toEqual([[node_instance_id, 1]]);
     expect(await db.countEvidence(allocation_id, 'operation.taken_over')).toBe(provisionPoints.length);
   }, 600_000);
 
-  it('release: takes the machine down once, with proof', async () => {
-    await dieAtEach(releasePoints, () => release(server.client, allocation_id));
+  it('tears the machine down once, with proof, although the server is killed in each step of the release', async () => {
+    await killAtEach(releasePoints, () => release(server.client, allocation_id));
     await waitForStatus(server.client, allocation_id, 'released');
     await expectNothingLeft(db, first.nodes_dir, 1);
 
-    expect(await untriedStages(db, 'allocation-release', releasePoints)).toEqual([]);
+    expect(await findStagesWithoutKill(db, 'allocation-release', releasePoints)).toEqual([]);
     expect(await db.countEvidence(allocation_id, 'allocation.released')).toBe(1);
     expect(await db.countEvidence(allocation_id, 'allocation.releasing')).toBe(1);
     expect(await db.countEvidence(allocation_id, 'node.retired')).toBe(1);

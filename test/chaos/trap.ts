@@ -1,7 +1,7 @@
 /**
- * Stops a server at one engine step, at the worst moment: the step has taken effect, but is not
- * recorded yet. The insert of the record waits for a lock that the test holds until it has killed
- * the server.
+ * Stops a server at one engine step at the worst moment: the step has taken effect, but is not
+ * recorded yet. The insert of the record waits for a lock, which the test holds until it has killed
+ * or frozen the server.
  */
 import type { DatabaseConnection } from '../support/database-connection.ts';
 import { until } from '../support/until.ts';
@@ -22,16 +22,19 @@ const trapSql = `
     for each row execute function chaos_wait();`;
 
 export interface Trap {
-  /** From now on no server gets past this step. */
+  /** Stops every server that reaches this step from now on. */
   set(step: string): Promise<void>;
-  /** Resolves when a server waits at this step. */
+  /** Resolves when a server is stopped at this step. */
   sprung(): Promise<void>;
-  /** Lets all servers pass again. A killed server has lost its connection and never passes. */
-  clear(dead: 'killed' | 'frozen'): Promise<void>;
+  /**
+   * Lets servers pass again. Ends the waiting insert of a killed server, so that its record is
+   * never stored.
+   */
+  clear(state: 'killed' | 'frozen'): Promise<void>;
 }
 
-/** Limited to this database, because another test may have set the same trap in its own. */
-const waiting = `
+/** Looks only at this database, because other tests set the same trap in their databases. */
+const waitingSql = `
   select pid
   from pg_locks
   where locktype = 'advisory'
@@ -39,7 +42,9 @@ const waiting = `
     and not granted
     and database = (select oid from pg_database where datname = current_database())`;
 
-/** Needs the engine's tables, so a server must have started on this database before. */
+/**
+ * A server must have started on this database before, because the trap needs the engine's tables.
+ */
 export async function buildTrap(db: DatabaseConnection): Promise<Trap> {
   await db.query(trapSql);
   return {
@@ -48,11 +53,11 @@ export async function buildTrap(db: DatabaseConnection): Promise<Trap> {
       await db.query('insert into chaos_trap values ($1)', [step]);
     },
     async sprung() {
-      await until('a server to wait in the trap', async () => (await db.countRows(waiting)) > 0, { seconds: 180 });
+      await until('a server to wait in the trap', async () => (await db.countRows(waitingSql)) > 0, { seconds: 180 });
     },
-    async clear(dead) {
+    async clear(state) {
       await db.query('delete from chaos_trap');
-      if (dead === 'killed') await db.query(`select pg_terminate_backend(pid) from (${waiting}) as trapped`);
+      if (state === 'killed') await db.query(`select pg_terminate_backend(pid) from (${waitingSql}) as trapped`);
       await db.query(`select pg_advisory_unlock(${lock})`);
     },
   };

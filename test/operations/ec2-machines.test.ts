@@ -1,6 +1,6 @@
 /**
- * EC2 machines that run their user data as real processes: they fetch the agent, register, become
- * ready, and are proven gone.
+ * Tests the EC2 driver against a fake EC2 whose machines run their user data as real processes. The
+ * machines fetch the agent, register, become ready, and are proven gone.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -46,46 +46,46 @@ afterAll(async () => {
 const allocate = async () =>
   (await server.client.call('allocation-create', { body: { pool: 'cloud' } })).allocation.allocation_id;
 
-const becomes = (id: string, ...statuses: string[]) =>
+const untilAllocation = (id: string, ...statuses: string[]) =>
   until(`allocation to be ${statuses.join(' or ')}`, async () => {
     const allocation = await server.client.call('allocation-get', { params: { id } });
     return statuses.includes(allocation.status) ? allocation : undefined;
   });
 
-const newest = () => {
+const newestInstance = () => {
   const instance = [...ec2.account.instances.values()].at(-1);
   if (!instance) throw new Error('no instance was launched');
   return instance;
 };
 
-it('fetches the agent, enrols, serves, and is proven gone', async () => {
-  const active = await becomes(await allocate(), 'active', 'failed');
-  expect(active, newest().console).toMatchObject({ status: 'active' });
-  const instance = newest();
+it('launches a machine that fetches the agent and becomes ready, and proves the machine gone after the release', async () => {
+  const active = await untilAllocation(await allocate(), 'active', 'failed');
+  expect(active, newestInstance().console).toMatchObject({ status: 'active' });
+  const instance = newestInstance();
   expect(instance.tags).toMatchObject({ [tagNames.node_id]: active.node_id, [tagNames.pool]: 'cloud' });
   expect(instance.console).toContain('slipway: starting the agent');
   const home = join(machines.diskOf(instance), '/var/lib/slipway');
   expect(readFileSync(join(home, 'prepared'), 'utf8')).toBe('before the agent\n');
-  const kept = statSync(join(home, 'agent.json'));
-  expect(kept.mode & 0o777, 'only its owner may read the token').toBe(0o600);
-  const given = Buffer.from(instance.fields.get('UserData') ?? '', 'base64');
-  expect(given.length).toBeLessThan(max_user_data_bytes / 2);
+  const agentFile = statSync(join(home, 'agent.json'));
+  expect(agentFile.mode & 0o777, 'mode of the file with the token').toBe(0o600);
+  const userData = Buffer.from(instance.fields.get('UserData') ?? '', 'base64');
+  expect(userData.length).toBeLessThan(max_user_data_bytes / 2);
 
   await server.client.call('allocation-release', { params: { id: active.allocation_id } });
-  await becomes(active.allocation_id, 'released');
+  await untilAllocation(active.allocation_id, 'released');
   expect(instance.state).toBe('terminated');
-  expect(ec2.account.parts.size).toBe(0);
+  expect(ec2.account.attachments.size).toBe(0);
   expect(await db.countEvidence(active.allocation_id, 'proof.absent')).toBe(1);
 });
 
-it('fails early with the console output if the image has no Node', async () => {
+it('fails the allocation with the code of the boot script if the image has no Node.js', async () => {
   machines.setHasNode(false);
-  const failed = await becomes(await allocate(), 'failed');
+  const failed = await untilAllocation(await allocate(), 'failed');
   machines.setHasNode(true);
-  expect(failed.reason).toContain('there is no Node on this machine');
+  expect(failed.reason).toContain('node_missing');
 });
 
-it('stores no secret of the account, of a machine or of its workload', async () => {
+it('stores no secret of the EC2 account, of a machine or of its workload', async () => {
   const rows = await db.query<{ text: string }>(
     `select e::text as text from evidence e
      union all

@@ -1,17 +1,17 @@
 /**
- * Every step of every operation with every fault: the replica dies before the step, or after its
- * effect but before its record; the step fails until its retries end; the step runs twice. The
- * outcome is always one that the tables allow, nothing is launched or left twice, and the
- * invariants of the model hold.
+ * Runs every step of every operation with every fault: the replica dies before the step, or after
+ * the step's effect but before its record; the step fails until its retries end; the step runs
+ * twice. The outcome must be one that the tables allow, no machine may be launched twice or left
+ * behind, and the invariants of the model must hold.
  *
- * A new operation joins by its line in src/operations/registry.ts. In every situation of
- * support/situations.ts, every open action is requested, and the resulting operations run once
- * without faults, which shows their steps; then each step runs with each fault. An operation that
- * no situation and request lead to fails the second test: add a situation or a request there.
+ * The test covers every operation in src/operations/registry.ts. In every situation of
+ * support/situations.ts it requests every allowed action. The resulting operations first run
+ * without faults, which records their steps; then each step runs with each fault. If no situation
+ * and request lead to a new operation, the second test fails: add a situation or a request there.
  *
- * Simulated: machines, agents and time (support/upstream.ts, agents.ts). Real: the store, the
- * transitions, the rules, the operations and their execution. With real processes and kill -9:
- * test/chaos/killed-server.test.ts.
+ * Machines, agents and time are simulated (support/upstream.ts, support/agents.ts). The store, the
+ * transitions, the rules, the operations and their execution are real.
+ * test/chaos/killed-server.test.ts uses real processes and kill -9.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { operationRegistry } from '../../src/operations/registry.ts';
@@ -19,18 +19,18 @@ import type { OperationServices } from '../../src/operations/runtime/services.ts
 import type * as executions from '../../src/store/operations/executions.ts';
 import { type Case, type EndedCase, runCases } from './support/cases.ts';
 import { type FaultName, faultNames } from './support/faults.ts';
-import { everyFault, everyPair, judge } from './support/plan.ts';
+import type { BrokenParts } from './support/operation-fixture.ts';
+import { findAllowedCases, findProblems, planFaults } from './support/plan.ts';
 import { requests, situations } from './support/situations.ts';
-import type { Broken } from './support/workshop.ts';
 
 vi.setConfig({ testTimeout: 1_200_000, hookTimeout: 1_200_000 });
 
-/** For the counter-test below: ignores receipts. */
-const wrong = vi.hoisted(() => ({ receipts: false }));
-vi.mock('../../src/store/operations/executions.ts', async (whole) => {
-  const real = await whole<typeof executions>();
+/** A counter-test below makes steps ignore their receipts. */
+const defects = vi.hoisted(() => ({ ignoresReceipts: false }));
+vi.mock('../../src/store/operations/executions.ts', async (importOriginal) => {
+  const real = await importOriginal<typeof executions>();
   const runOnce: typeof executions.runOnce = (db, workflow_id, receipt, executor, now, work) =>
-    wrong.receipts
+    defects.ignoresReceipts
       ? db.transaction(async (tx) => work(tx, await real.lockAsExecutor(tx, workflow_id, executor)))
       : real.runOnce(db, workflow_id, receipt, executor, now, work);
   return { ...real, runOnce };
@@ -38,77 +38,85 @@ vi.mock('../../src/store/operations/executions.ts', async (whole) => {
 
 const registeredKinds = () => operationRegistry({} as OperationServices).map(({ kind }) => kind);
 
-let faultless: EndedCase[];
+let faultFreeCases: EndedCase[];
 beforeAll(async () => {
-  faultless = await runCases(await everyPair());
+  faultFreeCases = await runCases(await findAllowedCases());
 });
 
-test('the cases are in the order of the tables, so that each run tries a step in the same case', () => {
-  const order = faultless.map(({ situation, request }) => `${situation.name} / ${request.name}`);
-  const places = situations.flatMap((situation) => requests.map((request) => `${situation.name} / ${request.name}`));
-  expect(order).toEqual(places.filter((place) => order.includes(place)));
+test('the cases keep the order of the tables, so that every run tries a step in the same case', () => {
+  const names = faultFreeCases.map(({ situation, request }) => `${situation.name} / ${request.name}`);
+  const tableOrder = situations.flatMap((situation) =>
+    requests.map((request) => `${situation.name} / ${request.name}`),
+  );
+  expect(names).toEqual(tableOrder.filter((name) => names.includes(name)));
 });
 
-test('every registered operation runs', () => {
-  const started = new Set(faultless.flatMap(({ runs }) => runs.map(({ kind }) => kind)));
-  const missing = registeredKinds().filter((kind) => !started.has(kind));
-  expect(missing, 'add a situation or a request to support/situations.ts that starts these').toEqual([]);
+test('a situation and a request lead to every registered operation', () => {
+  const startedKinds = new Set(faultFreeCases.flatMap(({ runs }) => runs.map(({ kind }) => kind)));
+  const missing = registeredKinds().filter((kind) => !startedKinds.has(kind));
+  expect(missing, 'operations without a situation and a request in support/situations.ts').toEqual([]);
 });
 
 test('without faults, every operation ends in a status that the tables allow', () => {
-  expect(judge(faultless, faultless).join('\n\n')).toBe('');
+  expect(findProblems(faultFreeCases, faultFreeCases).join('\n\n')).toBe('');
 });
 
-describe('each step of each operation', () => {
-  let tried: EndedCase[];
+describe('every operation ends in an allowed status if one of its steps has the fault', () => {
+  let cases: EndedCase[];
   beforeAll(async () => {
-    tried = await runCases(everyFault(faultless));
+    cases = await runCases(planFaults(faultFreeCases));
   });
 
   test.each(faultNames)('%s', (fault) => {
-    const these = tried.filter(({ target }) => target?.fault === fault);
-    expect(new Set(these.map(({ target }) => target?.kind))).toEqual(new Set(registeredKinds()));
-    expect(judge(faultless, these).join('\n\n')).toBe('');
+    const casesOfFault = cases.filter(({ target }) => target?.fault === fault);
+    expect(new Set(casesOfFault.map(({ target }) => target?.kind))).toEqual(new Set(registeredKinds()));
+    expect(findProblems(faultFreeCases, casesOfFault).join('\n\n')).toBe('');
   });
 });
 
 describe('the test fails', () => {
-  const faultsOf = (where: [string, string], step: RegExp, faults: readonly FaultName[] = faultNames): Case[] =>
-    everyFault(
-      faultless.filter(({ situation, request }) => situation.name === where[0] && request.name === where[1]),
-    ).filter(({ target }) => target && step.test(target.seen.step) && faults.includes(target.fault));
-  const releaseOfServed: [string, string] = ['a tenant is served', 'release (allocation)'];
-  const verdict = async (cases: Case[], broken: Broken = {}) => {
-    expect(cases.length, 'cases to try').toBeGreaterThan(0);
-    return judge(faultless, await runCases(cases, broken)).join('\n\n');
+  const casesFor = (
+    [situationName, requestName]: [string, string],
+    step: RegExp,
+    faults: readonly FaultName[] = faultNames,
+  ): Case[] =>
+    planFaults(
+      faultFreeCases.filter(
+        ({ situation, request }) => situation.name === situationName && request.name === requestName,
+      ),
+    ).filter(({ target }) => target && step.test(target.record.step) && faults.includes(target.fault));
+  const releaseOfActive: [string, string] = ['an active allocation', 'release (allocation)'];
+  const problemsOf = async (cases: Case[], brokenParts: BrokenParts = {}) => {
+    expect(cases.length, 'number of cases').toBeGreaterThan(0);
+    return findProblems(faultFreeCases, await runCases(cases, brokenParts)).join('\n\n');
   };
 
-  test('if a step stores no receipt of its effect', async () => {
-    const cases = faultsOf(releaseOfServed, /:ask$/, ['crash after its effect', 'repeated']);
-    wrong.receipts = true;
-    const found = await verdict(cases).finally(() => {
-      wrong.receipts = false;
+  test('if steps ignore the receipts of their effects', async () => {
+    const cases = casesFor(releaseOfActive, /:ask$/, ['crash after the effect', 'repetition']);
+    defects.ignoresReceipts = true;
+    const problems = await problemsOf(cases).finally(() => {
+      defects.ignoresReceipts = false;
     });
-    expect(found).toMatch(/clean:agent:1:ask, crash after its effect.*2 × task release\.clean/s);
-    expect(found).toMatch(/clean:agent:1:ask, repeated.*2 × task release\.clean/s);
+    expect(problems).toMatch(/clean:agent:1:ask, crash after the effect.*2 × task release\.clean/s);
+    expect(problems).toMatch(/clean:agent:1:ask, repetition.*2 × task release\.clean/s);
   });
 
-  test('if a machine is launched without the tag that finds it again', async () => {
-    const cases = faultsOf(['an empty pool', 'allocate'], /^launch:ensure:1$/);
+  test('if a machine is launched without the tag by which the driver finds the machine again', async () => {
+    const cases = casesFor(['an empty pool', 'allocate'], /^launch:ensure:1$/);
     let calls = 0;
-    const driver: Broken['driver'] = (whole) => ({
-      ...whole,
+    const driver: BrokenParts['driver'] = (original) => ({
+      ...original,
       ensure: (target) =>
-        whole.ensure({ ...target, node_instance_id: `${target.node_instance_id}-${calls++}` as never }),
+        original.ensure({ ...target, node_instance_id: `${target.node_instance_id}-${calls++}` as never }),
     });
-    expect(await verdict(cases, { driver, max_ticks: 40 })).toMatch(/upstream without an owner/);
+    expect(await problemsOf(cases, { driver, max_ticks: 40 })).toMatch(/upstream without an owner/);
   });
 
-  test('if a rule that retries releases is missing', async () => {
-    const cases = faultsOf(releaseOfServed, /^clean:destroy/);
-    const sweeps: Broken['sweeps'] = (whole) => whole.filter(({ name }) => name !== 'release-retry');
-    expect(await verdict(cases, { sweeps, max_ticks: 40 })).toMatch(
-      /fails until its retries end.*still moves.*release_failed/s,
+  test('if the rule that retries releases is missing', async () => {
+    const cases = casesFor(releaseOfActive, /^clean:destroy/);
+    const sweeps: BrokenParts['sweeps'] = (original) => original.filter(({ name }) => name !== 'release-retry');
+    expect(await problemsOf(cases, { sweeps, max_ticks: 40 })).toMatch(
+      /failures until the retries end.*does not settle.*release_failed/s,
     );
   });
 });

@@ -1,6 +1,6 @@
 /**
- * A provision deadline that passes in each step of each driver: the verdict names the step, its
- * last error and the owner. A driver with a step that `owners` does not list fails here.
+ * Lets the provision deadline pass in each step of each driver. The verdict names the step, the
+ * step's last error and the owner. The first test fails for a step that `stepOwners` does not list.
  */
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,8 +27,8 @@ import type { SweepServices } from '../../src/sweeps/runner/services.ts';
 import { type RuleFixture, ruleFixture } from '../../src/sweeps/testing/rule-fixture.ts';
 import { testDatabase } from '../support/database.ts';
 
-/** The owner of each step of each driver, without an error. */
-const owners: Record<string, Record<string, OwnerLayer>> = {
+/** The layer that owns each step of each driver while the step has no error. */
+const stepOwners: Record<string, Record<string, OwnerLayer>> = {
   local: { launch: 'provider' },
   docker: { pull_image: 'provider', create: 'provider', start: 'provider' },
   ec2: { request: 'provider', boot: 'provider' },
@@ -53,24 +53,22 @@ const drivers: Map<string, Driver> = openDrivers({
   agent_bundle: '',
 });
 
-const stepsOf = (driver: Driver) => driver.plan({}).map(({ phase }) => phase);
-
-describe('the table of steps', () => {
-  test('lists every driver and each of its steps, with its owner', () => {
-    const planned = [...drivers.values()].map((driver) => [
+describe('the table of step owners', () => {
+  test('lists every step of every driver with the owner from the driver’s plan', () => {
+    const plannedOwners = [...drivers.values()].map((driver) => [
       driver.name,
       Object.fromEntries(driver.plan({}).map(({ phase, owner_layer }) => [phase, owner_layer])),
     ]);
-    expect(Object.fromEntries(planned)).toEqual(owners);
+    expect(Object.fromEntries(plannedOwners)).toEqual(stepOwners);
   });
 
-  test.each([...drivers.keys()])('%s reports only phases of its plan', (name) => {
+  test.each([...drivers.keys()])('has every phase that the code of driver %s names', (name) => {
     const root = fileURLToPath(new URL(`../../src/drivers/${name}/`, import.meta.url));
-    const named = globSync('**/*.ts', { cwd: root })
+    const namedPhases = globSync('**/*.ts', { cwd: root })
       .filter((file) => !file.endsWith('.test.ts'))
       .flatMap((file) => [...readFileSync(`${root}${file}`, 'utf8').matchAll(/\bphase(?:: | = )'([a-z_]+)'/g)])
       .map(([, phase]) => phase);
-    expect(named.filter((phase) => !Object.hasOwn(owners[name] ?? {}, phase ?? ''))).toEqual([]);
+    expect(namedPhases.filter((phase) => !Object.hasOwn(stepOwners[name] ?? {}, phase ?? ''))).toEqual([]);
   });
 });
 
@@ -81,12 +79,12 @@ let executor: Executor;
 beforeAll(async () => {
   fixture = ruleFixture(await testDatabase());
   const { environment } = fixture;
-  // All nodes fall due in one fleet, which the brake would hold.
+  // So many nodes of the fleet fail at once that the brake would hold their verdicts.
   const decide = { ...environment.decide, decideBrake: () => ({ allow: 'all' }) as const };
   services = { ...fixture.services, drivers, environment: { ...environment, decide } };
-  const where = { host: 'here', pid: 1, address: '', version: '1' };
+  const address = { host: 'here', pid: 1, address: '', version: '1' };
   const lease = { started_at: fixture.start, lease_until: secondsLater(fixture.start, 10_000) };
-  executor = await registerReplica(fixture.db, { ...where, ...lease, replica_id: newReplicaId(fixture.clock) });
+  executor = await registerReplica(fixture.db, { ...address, ...lease, replica_id: newReplicaId(fixture.clock) });
 });
 afterAll(async () => {
   await fixture.close();
@@ -95,23 +93,32 @@ afterAll(async () => {
 
 type Run = { workflow_id: WorkflowId; attempt: number };
 
-/** A node of this driver in provisioning, with a deadline that is due. */
-async function launching(name: string, driver: string): Promise<{ node_id: NodeId; run: Run }> {
+/** Creates a pool with a node in provisioning whose deadline is due, and its queued operation. */
+async function createDueNode(pool: string, driver: string): Promise<{ node_id: NodeId; run: Run }> {
   const document = { driver } as PoolDocument;
-  await fixture.declarePool(name, document);
+  await fixture.declarePool(pool, document);
   const status = 'provisioning' as const;
-  const [node_id = '' as NodeId] = await fixture.addNodes({ pool: name, count: 1, status, deadline_at: fixture.start });
+  const [node_id = '' as NodeId] = await fixture.addNodes({ pool, count: 1, status, deadline_at: fixture.start });
   const run = { workflow_id: newWorkflowId(fixture.clock), attempt: 1 };
   const steps = bringUpPlan(document, services);
-  const fresh = { ...run, kind: 'node-provision', revision: 2, node_id, tenant: null, actor: null, params: {}, steps };
+  const operation = {
+    ...run,
+    kind: 'node-provision',
+    revision: 2,
+    node_id,
+    tenant: null,
+    actor: null,
+    params: {},
+    steps,
+  };
   await fixture.db.transaction((tx) =>
-    queueOperation(tx, { ...fresh, correlation_id: newCorrelationId() }, fixture.start),
+    queueOperation(tx, { ...operation, correlation_id: newCorrelationId() }, fixture.start),
   );
   await fixture.db.query('update nodes set workflow_id = $2 where node_id = $1', [node_id, run.workflow_id]);
   return { node_id, run };
 }
 
-async function at(
+async function runUntilPhase(
   run: Run,
   phase: string,
   progress: { message: string; error?: RecordedStepError | null },
@@ -123,104 +130,113 @@ async function at(
   await publishProgress(fixture.db, run, progress, executor, now);
 }
 
-/** The verdict of the rule, from the row and from the evidence. */
-async function verdictOn(node_id: NodeId) {
+/** Runs the rule and returns its verdict, from the row and from the evidence. */
+async function decideDeadline(node_id: NodeId) {
   await provisionDeadline(services).run(fixture.at(1));
   const [node] = await fixture.readNodes([node_id]);
-  const [fact] = await fixture.db.query<{ data: { evidence: Record<string, unknown> } }>(
+  const [failure] = await fixture.db.query<{ data: { evidence: Record<string, unknown> } }>(
     `select data from evidence where node_id = $1 and kind = 'node.failed'`,
     [node_id],
   );
-  return { status: node?.status, verdict: node?.verdict, rests_on: fact?.data.evidence };
+  return { status: node?.status, verdict: node?.verdict, evidence: failure?.data.evidence };
 }
 
-const launchSteps = Object.entries(owners).flatMap(([driver, steps]) => {
-  // The last phase of a machine without an agent is reached once it has left `provisioning`.
+const launchSteps = Object.entries(stepOwners).flatMap(([driver, steps]) => {
+  // An agentless machine has left `provisioning` when it reaches the last phase.
   const agentless = drivers.get(driver)?.supervision === 'observe';
   const names = Object.keys(steps);
-  const reached = agentless ? names.slice(0, -1) : names;
-  return driver === 'external' ? [] : reached.map((step) => ({ driver, step, owner: steps[step] ?? 'provider' }));
+  const stepsInProvisioning = agentless ? names.slice(0, -1) : names;
+  return driver === 'external'
+    ? []
+    : stepsInProvisioning.map((step) => ({ driver, step, owner: steps[step] ?? 'provider' }));
 });
 
-/** A driver with one phase appears as the step itself. */
-const shownAs = (driver: string, step: string) => (stepsOf(drivers.get(driver) as Driver).length > 1 ? step : 'launch');
+/** The verdict names the launch step itself if the driver has only one phase. */
+const reportedStep = (driver: string, step: string) =>
+  (drivers.get(driver) as Driver).plan({}).length > 1 ? step : 'launch';
 
-describe.each(launchSteps)('a deadline in step $step of $driver', ({ driver, step, owner }) => {
-  const pool = (kind: string) => `${driver}-${step.replaceAll('_', '-')}-${kind}`;
-  const name = shownAs(driver, step);
+describe.each(launchSteps)(
+  'a verdict on a deadline that passed in step $step of driver $driver',
+  ({ driver, step, owner }) => {
+    const pool = (kind: string) => `${driver}-${step.replaceAll('_', '-')}-${kind}`;
+    const name = reportedStep(driver, step);
 
-  test('names the step, its last error and that error’s owner', async () => {
-    const { node_id, run } = await launching(pool('error'), driver);
-    const error = { code: 'sample_error', owner_layer: 'operator', message: 'the upstream refused' };
-    await at(run, step, { message: 'working', error });
-    expect(await verdictOn(node_id)).toMatchObject({
-      status: 'failed',
-      verdict: {
-        rule: 'provision-deadline',
-        owner: 'operator',
-        reason: expect.stringContaining(`timed out at step ${name} (owner operator): the upstream refused (waited`),
-      },
-      rests_on: { step: name, code: 'sample_error', owner_layer: 'operator' },
+    test('names the step, its last error and the owner of the error', async () => {
+      const { node_id, run } = await createDueNode(pool('error'), driver);
+      const error = { code: 'sample_error', owner_layer: 'operator', message: 'the upstream refused' };
+      await runUntilPhase(run, step, { message: 'working', error });
+      expect(await decideDeadline(node_id)).toMatchObject({
+        status: 'failed',
+        verdict: {
+          rule: 'provision-deadline',
+          owner: 'operator',
+          reason: expect.stringContaining(error.message),
+        },
+        evidence: { step: name, code: 'sample_error', owner_layer: 'operator' },
+      });
     });
-  });
 
-  test('names the step and its owner if there was no error', async () => {
-    const { node_id, run } = await launching(pool('slow'), driver);
-    await at(run, step, { message: 'half of it is there', error: null });
-    expect(await verdictOn(node_id)).toMatchObject({
-      verdict: { owner, reason: expect.stringContaining(`${name} (owner ${owner}): no error; last reported: half`) },
-      rests_on: { step: name, code: null, owner_layer: owner },
+    test('names the step and its owner if there was no error', async () => {
+      const { node_id, run } = await createDueNode(pool('slow'), driver);
+      await runUntilPhase(run, step, { message: 'half of the image is pulled', error: null });
+      expect(await decideDeadline(node_id)).toMatchObject({
+        verdict: { owner, reason: expect.stringContaining('half of the image is pulled') },
+        evidence: { step: name, code: null, owner_layer: owner },
+      });
     });
-  });
 
-  test('names the error of a try that is retried', async () => {
-    const { node_id, run } = await launching(pool('tries'), driver);
-    await at(run, step, { message: 'working' });
-    const error = { code: 'refused_once', owner_layer: 'provider', message: 'come again' };
-    const ended = { status: 'retrying', tries: 1, error, retry_at: fixture.at(9) } as const;
-    await endStep(fixture.db, run, 'launch', ended, executor, fixture.start);
-    expect(await verdictOn(node_id)).toMatchObject({
-      rests_on: { step: name, code: 'refused_once', owner_layer: 'provider' },
+    test('names the error of a failed try while the step waits for its retry', async () => {
+      const { node_id, run } = await createDueNode(pool('tries'), driver);
+      await runUntilPhase(run, step, { message: 'working' });
+      const error = { code: 'refused_once', owner_layer: 'provider', message: 'try again later' };
+      const retry = { status: 'retrying', tries: 1, error, retry_at: fixture.at(9) } as const;
+      await endStep(fixture.db, run, 'launch', retry, executor, fixture.start);
+      expect(await decideDeadline(node_id)).toMatchObject({
+        evidence: { step: name, code: 'refused_once', owner_layer: 'provider' },
+      });
     });
-  });
-});
+  },
+);
 
-test('the node owns a launched machine that never registers', async () => {
-  const { node_id, run } = await launching('up', 'docker');
-  await at(run, 'start', { message: 'runs', error: { code: 'engine_away', owner_layer: 'provider', message: 'away' } });
+test('the node owns the verdict on a launched machine that never registered', async () => {
+  const { node_id, run } = await createDueNode('up', 'docker');
+  await runUntilPhase(run, 'start', {
+    message: 'runs',
+    error: { code: 'engine_away', owner_layer: 'provider', message: 'away' },
+  });
   await endStep(fixture.db, run, 'launch', { status: 'done', tries: 1 }, executor, fixture.start);
-  expect(await verdictOn(node_id)).toMatchObject({
-    verdict: { owner: 'node', reason: expect.stringMatching(/^provisioning timed out: launched but never registered/) },
-    rests_on: { step: 'register', owner_layer: 'node' },
+  expect(await decideDeadline(node_id)).toMatchObject({
+    verdict: { owner: 'node' },
+    evidence: { step: 'register', code: null, owner_layer: 'node' },
   });
 });
 
-test('the control plane owns an operation that no replica started', async () => {
-  const { node_id } = await launching('queued', 'docker');
-  expect(await verdictOn(node_id)).toMatchObject({
-    verdict: { owner: 'control_plane', reason: expect.stringContaining('no replica has started the operation') },
-    rests_on: { step: 'pull_image', owner_layer: 'control_plane' },
+test('the control plane owns the verdict if no replica started the operation', async () => {
+  const { node_id } = await createDueNode('queued', 'docker');
+  expect(await decideDeadline(node_id)).toMatchObject({
+    verdict: { owner: 'control_plane' },
+    evidence: { step: 'pull_image', code: null, owner_layer: 'control_plane' },
   });
 });
 
-test('the provider owns a machine that waits for capacity', async () => {
-  const { node_id, run } = await launching('full', 'ec2');
-  const error = { code: 'no_capacity', owner_layer: 'provider', message: 'no room' };
-  await at(run, 'request', { message: 'no room', error });
+test('the provider owns the verdict on a machine that waits for capacity, whatever layer its last error names', async () => {
+  const { node_id, run } = await createDueNode('full', 'ec2');
+  const error = { code: 'no_capacity', owner_layer: 'operator', message: 'no room' };
+  await runUntilPhase(run, 'request', { message: 'no room', error });
   await fixture.db.query(`update nodes set waiting_for = 'capacity' where node_id = $1`, [node_id]);
-  expect(await verdictOn(node_id)).toMatchObject({
-    verdict: { owner: 'provider', reason: expect.stringContaining('the provider granted no capacity') },
-    rests_on: { step: 'request', code: 'no_capacity', owner_layer: 'provider' },
+  expect(await decideDeadline(node_id)).toMatchObject({
+    verdict: { owner: 'provider' },
+    evidence: { step: 'request', code: 'no_capacity', owner_layer: 'provider' },
   });
 });
 
-test('the node owns an external machine that does not register', async () => {
-  await fixture.declarePool('brought', { driver: 'external' });
+test('the node owns the verdict on an external machine that never registered', async () => {
+  await fixture.declarePool('external', { driver: 'external' });
   const [node_id = '' as NodeId] = await fixture.addNodes({
-    pool: 'brought',
+    pool: 'external',
     count: 1,
     status: 'provisioning',
     deadline_at: fixture.start,
   });
-  expect(await verdictOn(node_id)).toMatchObject({ verdict: { owner: 'node' }, rests_on: { step: 'register' } });
+  expect(await decideDeadline(node_id)).toMatchObject({ verdict: { owner: 'node' }, evidence: { step: 'register' } });
 });

@@ -1,4 +1,6 @@
-/** A task that was lost on the way to the agent is delivered again at once, and runs once. */
+/**
+ * A task that is lost on the way to the agent is delivered again by the next poll, and runs once.
+ */
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -25,10 +27,13 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-/** An active allocation on a machine whose clean-up records each run, and concurrent runs. */
-async function activeIn(pool: string): Promise<string> {
-  const [busy, twice, runs] = ['busy', 'twice', 'runs'].map((name) => join(dir, `${pool}-${name}`));
-  const clean = `mkdir ${busy} || touch ${twice}; echo x >> ${runs}; sleep 1; rmdir ${busy}`;
+/**
+ * Creates an active allocation on a machine whose clean-up records each run, and whether two runs
+ * overlap.
+ */
+async function allocateActive(pool: string): Promise<string> {
+  const [busy, overlap, runs] = ['busy', 'overlap', 'runs'].map((name) => join(dir, `${pool}-${name}`));
+  const clean = `mkdir ${busy} || touch ${overlap}; echo x >> ${runs}; sleep 1; rmdir ${busy}`;
   await declarePool(server.client, pool, {
     heartbeat: { interval_seconds: 1, stale_after_seconds: 60 },
     spec: { command: ['sleep', '600'], clean },
@@ -38,33 +43,34 @@ async function activeIn(pool: string): Promise<string> {
   return id;
 }
 
-async function taskKindsOf(allocation_id: string): Promise<string[]> {
+async function readTaskKinds(allocation_id: string): Promise<string[]> {
   const { items } = await server.client.call('timeline-get', { query: { allocation_id, limit: 500 } });
   return items.map(({ kind }) => kind).filter((kind) => kind.startsWith('task.'));
 }
 
 async function expectOneRun(pool: string): Promise<void> {
-  expect(existsSync(join(dir, `${pool}-twice`)), 'two runs at once').toBe(false);
+  expect(existsSync(join(dir, `${pool}-overlap`)), 'two clean-ups overlapped').toBe(false);
   expect(await readFile(join(dir, `${pool}-runs`), 'utf8')).toBe('x\n');
 }
 
-test('the next poll gets a task whose reply was lost', async () => {
-  const id = await activeIn('answers');
+test('the next poll delivers a task whose reply was lost', async () => {
+  const id = await allocateActive('lost-replies');
   proxy.loseReplies(3);
   await release(server.client, id);
   await waitForStatus(server.client, id, 'released');
   expect(proxy.lostReplies()).toBe(3);
-  await expectOneRun('answers');
-  const kinds = await taskKindsOf(id);
+  await expectOneRun('lost-replies');
+  const kinds = await readTaskKinds(id);
   expect(kinds).toContain('task.redelivered');
-  expect(kinds, 'no lease had to end').not.toContain('task.requeued');
+  expect(kinds, 'the task was delivered before its lease ended').not.toContain('task.requeued');
 });
 
-test('the live poll gets the task while the server still holds lost ones', async () => {
-  const id = await activeIn('polls');
-  for (let lost = 0; lost < 3; ) lost += await until('an open poll', () => proxy.losePolls() || undefined);
+test('a live poll gets the task while the server still holds lost polls open', async () => {
+  const id = await allocateActive('lost-polls');
+  for (let lostPolls = 0; lostPolls < 3; )
+    lostPolls += await until('an open poll', () => proxy.losePolls() || undefined);
   await release(server.client, id);
   await waitForStatus(server.client, id, 'released');
-  await expectOneRun('polls');
-  expect(await taskKindsOf(id), 'no lease had to end').not.toContain('task.requeued');
+  await expectOneRun('lost-polls');
+  expect(await readTaskKinds(id), 'the task was delivered before its lease ended').not.toContain('task.requeued');
 });

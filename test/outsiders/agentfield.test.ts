@@ -1,6 +1,6 @@
 /**
- * The unmodified AgentField SDK for Python, its oldest and newest release: restarts, goodbyes, odd
- * ids, and two processes at once.
+ * Runs the unmodified AgentField SDK for Python, in its oldest and newest release. The tests cover
+ * shutdowns, restarts, ids with a space, and two processes with the same id.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sdkPython, sdkVersions } from '../../scripts/setup/agentfield-sdk.mjs';
@@ -16,43 +16,44 @@ import { isWhole, withOutsider } from './support/outsider.ts';
 const patience = { seconds: 180, every_ms: 250 };
 const timeout = 600_000;
 /**
- * A heartbeat in flight during a goodbye brings the machine back; then only its silence ends it.
+ * A heartbeat in flight during a shutdown can bring the node back. Then the node goes offline only
+ * after its stale time, so the stale time is short.
  */
-const brief = 8;
-/** Longer than a process is silent on a busy machine. */
-const long = 120;
+const shortStaleSeconds = 8;
+/** Longer than the pauses of a live process on a busy machine. */
+const longStaleSeconds = 120;
 
 withOutsider('agentfield-oldest', ({ place }) => {
   const newest = sdkPython(sdkVersions.says_ready);
   const oldest: Sdk = { ...newest, env: { PYTHONPATH: `${place}:${newest.env.PYTHONPATH}` } };
 
   let server: SpawnedServer;
-  /** The base URL of each pool, by its stale time. */
-  const addresses = new Map<number, string>();
-  const running: SdkNode[] = [];
+  /** The URL for the SDK of each pool, by stale time. */
+  const baseUrls = new Map<number, string>();
+  const startedNodes: SdkNode[] = [];
   beforeAll(async () => {
     server = await spawnServer();
-    for (const stale_after_seconds of [brief, long]) {
+    for (const stale_after_seconds of [shortStaleSeconds, longStaleSeconds]) {
       const pool = `agentfield-${stale_after_seconds}`;
       const common = { driver: 'external', budgets: { start_seconds: 2 }, probe: { allow_private: true } };
       const body = { ...common, heartbeat: { stale_after_seconds } };
       await server.client.call('pool-put', { params: { pool }, body });
       const { token } = await server.client.call('join-token-create', { params: { pool }, body: {} });
-      addresses.set(stale_after_seconds, `${server.url}/compat/agentfield/${token}`);
+      baseUrls.set(stale_after_seconds, `${server.url}/compat/agentfield/${token}`);
     }
   }, timeout);
   afterAll(async () => {
-    await Promise.all(running.map((node) => node.end('SIGKILL')));
+    await Promise.all(startedNodes.map((node) => node.end('SIGKILL')));
     await server?.stop();
   }, timeout);
 
   const start = async (sdk: Sdk, id: string, port: number, stale_seconds: number, callback_url?: string) => {
-    const node = await startSdkNode(sdk, id, addresses.get(stale_seconds) ?? '', port, callback_url);
-    running.push(node);
+    const node = await startSdkNode(sdk, id, baseUrls.get(stale_seconds) ?? '', port, callback_url);
+    startedNodes.push(node);
     return node;
   };
 
-  const nodeNamed = async (id: string): Promise<Node | undefined> => {
+  const findNode = async (id: string): Promise<Node | undefined> => {
     const { items } = await server.client.call('node-list', { query: { limit: 100 } });
     return items.find(({ name, labels }) => name === id || labels.client_id === id);
   };
@@ -60,14 +61,14 @@ withOutsider('agentfield-oldest', ({ place }) => {
     until(
       `${id} to be ${status}`,
       async () => {
-        const node = await nodeNamed(id);
+        const node = await findNode(id);
         return node?.status === status ? node : undefined;
       },
       patience,
     ).catch((error) => {
       throw new Error(`${error.message}\n${process.output().slice(-4000)}`);
     });
-  const findingOn = (node_id: string, because: string): Promise<Finding> =>
+  const waitForFinding = (node_id: string, because: string): Promise<Finding> =>
     until(
       `the finding ${because}`,
       async () => {
@@ -81,79 +82,82 @@ withOutsider('agentfield-oldest', ({ place }) => {
     ['0.1.0', oldest],
     [sdkVersions.says_ready, newest],
   ])(
-    'SDK %s registers under an id with a space, says goodbye, and returns',
+    'SDK %s registers under an id with a space, goes offline on shutdown, and returns as the same node',
     async (version, sdk) => {
       const id = `my node ${version}`;
       const port = await freePort();
-      const first = await start(sdk, id, port, brief);
+      const first = await start(sdk, id, port, shortStaleSeconds);
       const { node_id, registered_at } = await waitForStatus(id, 'ready', first);
       // The oldest release takes half a minute to start and ignores signals until then.
       if (sdk === oldest && !isWhole) return;
       await first.end('SIGTERM');
       await waitForStatus(id, 'offline', first);
-      const again = await start(sdk, id, port, brief);
-      const back = await waitForStatus(id, 'ready', again);
-      expect(back.node_id).toBe(node_id);
-      // It started over: it does not inherit the ready report of the process before it.
-      expect(back.registered_at).not.toBe(registered_at);
-      await again.end('SIGTERM');
-      await waitForStatus(id, 'offline', again);
+      const second = await start(sdk, id, port, shortStaleSeconds);
+      const returned = await waitForStatus(id, 'ready', second);
+      expect(returned.node_id).toBe(node_id);
+      // The second process registered itself and did not inherit the first one's ready report.
+      expect(returned.registered_at).not.toBe(registered_at);
+      await second.end('SIGTERM');
+      await waitForStatus(id, 'offline', second);
     },
     timeout,
   );
 
   it(
-    'refuses a second process beside one that answers, and names both in the finding',
+    'refuses a second process while the first one answers, and names both in a finding',
     async () => {
-      const [one, two] = [await freePort(), await freePort()];
-      const first = await start(newest, 'beside', one, long);
-      const { node_id } = await waitForStatus('beside', 'ready', first);
-      await start(newest, 'beside', two, long);
-      expect(await findingOn(node_id, 'second_process')).toMatchObject({
-        ours: { endpoint: `http://127.0.0.1:${one}` },
-        theirs: { endpoint: `http://127.0.0.1:${two}`, source: '127.0.0.1' },
+      const [firstPort, secondPort] = [await freePort(), await freePort()];
+      const first = await start(newest, 'duplicate', firstPort, longStaleSeconds);
+      const { node_id } = await waitForStatus('duplicate', 'ready', first);
+      await start(newest, 'duplicate', secondPort, longStaleSeconds);
+      expect(await waitForFinding(node_id, 'second_process')).toMatchObject({
+        ours: { endpoint: `http://127.0.0.1:${firstPort}` },
+        theirs: { endpoint: `http://127.0.0.1:${secondPort}`, source: '127.0.0.1' },
       });
-      expect(await nodeNamed('beside')).toMatchObject({ endpoint: `http://127.0.0.1:${one}` });
+      expect(await findNode('duplicate')).toMatchObject({ endpoint: `http://127.0.0.1:${firstPort}` });
     },
     timeout,
   );
 
-  // The SDK notices within 40 s that it was replaced, and registers again.
+  // This test is slow: the SDK takes up to 40 s to notice that it was replaced.
   if (isWhole)
     it(
-      'keeps the name with one of two processes whose addresses the server cannot reach',
+      'settles the name on one of two processes if the server can reach neither',
       async () => {
-        const [one, two] = [await freePort(), await freePort()];
+        const [firstPort, secondPort] = [await freePort(), await freePort()];
         const unreachable = (port: number) => `http://127.0.0.2:${port}`;
-        const first = await start(newest, 'in-turns', one, long, unreachable(one));
-        const { node_id } = await waitForStatus('in-turns', 'ready', first);
-        await start(newest, 'in-turns', two, long, unreachable(two));
+        const first = await start(newest, 'unreachable', firstPort, longStaleSeconds, unreachable(firstPort));
+        const { node_id } = await waitForStatus('unreachable', 'ready', first);
+        await start(newest, 'unreachable', secondPort, longStaleSeconds, unreachable(secondPort));
         await until(
-          'the second to take the name',
+          'the second process to take the name',
           async () => {
-            const node = await nodeNamed('in-turns');
-            return node?.endpoint === unreachable(two);
+            const node = await findNode('unreachable');
+            return node?.endpoint === unreachable(secondPort);
           },
           patience,
         );
-        const found = await findingOn(node_id, 'two_processes');
-        expect(found).toMatchObject({ ours: { endpoint: unreachable(one) }, theirs: { endpoint: unreachable(two) } });
-        // The second process is refused now, so the finding is seen again and the name does not
-        // move.
+        const finding = await waitForFinding(node_id, 'two_processes');
+        expect(finding).toMatchObject({
+          ours: { endpoint: unreachable(firstPort) },
+          theirs: { endpoint: unreachable(secondPort) },
+        });
+        // From now on the server refuses the second process. Each refusal updates `seen_at` of the
+        // finding, and the name does not move.
         await until(
-          'the second to be refused',
+          'the second process to be refused',
           async () => {
             const { items } = await server.client.call('drift-list', { query: { kind: 'identity', node_id } });
-            return items.some(({ seen_at }) => seen_at > found.seen_at);
+            return items.some(({ seen_at }) => seen_at > finding.seen_at);
           },
           patience,
         );
-        await waitForStatus('in-turns', 'ready', first);
-        const settled = await nodeNamed('in-turns');
-        expect(settled).toMatchObject({ endpoint: unreachable(one) });
-        // One restart for each move of the name, and a few more where a busy server was too slow
-        // for the SDK.
-        expect(settled?.restarts).toBeLessThan(8);
+        await waitForStatus('unreachable', 'ready', first);
+        const node = await findNode('unreachable');
+        expect(node).toMatchObject({ endpoint: unreachable(firstPort) });
+        // Each move of the name counts as a restart. A few more happen if a busy server answers too
+        // slowly for the SDK.
+        expect(node?.restarts).toBeLessThan(8);
       },
       timeout,
     );

@@ -1,4 +1,4 @@
-/** The docker driver's tests on Docker's own daemon; elsewhere they run on Podman. */
+/** Runs the tests of the docker driver on the Docker daemon. Other suites run them on Podman. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeDriver, handle } from '../../src/drivers/conformance.ts';
@@ -14,7 +14,7 @@ import { until } from '../support/until.ts';
 import { isWhole, share, withOutsider } from './support/outsider.ts';
 
 const obstacle = process.getuid?.() === 0 ? undefined : 'dockerd needs root';
-/** Another server resumes the operation of a dead one once its lease has ended. */
+/** The new server resumes the operation only after the lease of the killed server has ended. */
 const patience = { seconds: 120 };
 
 withOutsider(
@@ -28,13 +28,13 @@ withOutsider(
         describeDriver('docker', async () => dockerFixture(stage.engine));
       });
 
-    // Containers keep running without the daemon, so a launch does not depend on the moment of the
-    // kill.
+    // Containers keep running while the daemon is down, so a launch survives a kill of the daemon
+    // at any moment.
     describe('with live restore', () => {
       const stage = stageWith(dockerdIn(place, { live_restore: true }));
       describeContainers(stage, share(1, 5), [], isWhole);
 
-      it('restarts a container that its host took down', async () => {
+      it('restarts a container whose processes died while the daemon was down', async () => {
         const { engine } = stage;
         const fixture = dockerFixture(engine);
         const { target, done } = handle(fixture, fixture.withSpec({}));
@@ -68,7 +68,7 @@ withOutsider(
         for (const each of replacements.toReversed()) await each.stop();
         await first?.stop();
       });
-      const ownContainers = () => stage.engine.containers({ [labelNames.installation_id]: db.installation_id });
+      const listContainers = () => stage.engine.containers({ [labelNames.installation_id]: db.installation_id });
 
       const restart = {
         async server() {
@@ -83,11 +83,11 @@ withOutsider(
       };
 
       it.for(['server', 'dockerd'] as const)(
-        'launches one container although the %s is killed as soon as it exists',
+        'launches exactly one container when the %s is killed as soon as the container exists',
         { timeout: 300_000 },
         async (killed) => {
           const id = await allocate(server.client, 'containers');
-          await until('the container', async () => (await ownContainers()).length > 0, { every_ms: 2 });
+          await until('the container to exist', async () => (await listContainers()).length > 0, { every_ms: 2 });
           await restart[killed]();
           await until(
             'the allocation to be active',
@@ -98,10 +98,10 @@ withOutsider(
             },
             patience,
           );
-          expect((await ownContainers()).map(({ State }) => State)).toEqual(['running']);
+          expect((await listContainers()).map(({ State }) => State)).toEqual(['running']);
           await release(server.client, id);
           await waitForStatus(server.client, id, 'released');
-          expect(await ownContainers()).toEqual([]);
+          expect(await listContainers()).toEqual([]);
           expect(await db.countEvidence(id, 'proof.absent')).toBe(1);
         },
       );

@@ -1,6 +1,7 @@
 /**
- * Machines on moto, which is independent of our fake EC2 server. Our server is killed during each
- * launch, and moto ignores client tokens, so only our records and lookups prevent a second launch.
+ * Launches machines on moto, an EC2 imitation that shares no code with our fake EC2 server. The
+ * test kills our server during each launch. moto ignores client tokens, so only the server's own
+ * records and lookups prevent a second launch.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
@@ -14,30 +15,30 @@ import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { share, withOutsider } from './support/outsider.ts';
 
-/** An image that moto knows. The machine never runs, so it never registers. */
+/** An image that moto knows. moto runs no software, so the machine never registers. */
 const image_id = 'ami-12c6146b';
-/** When the server is killed: as soon as the operation runs, or as soon as moto has the machine. */
-const moments = ['the operation runs', 'the machine is launched'] as const;
+const killMoments = ['the operation runs', 'the machine is launched'] as const;
 const rounds = share(1, 3);
-/** Another server resumes the operation of a dead one once its lease has ended. */
+/** The new server resumes the operation only after the lease of the killed server has ended. */
 const patience = { seconds: 120 };
 
 withOutsider('moto', ({ python, env }) => {
   let moto: ChildProcess;
-  let cloud: EC2Client;
+  let ec2: EC2Client;
   let first: SpawnedServer;
   let server: SpawnedServer;
   let db: DatabaseConnection;
-  const started: SpawnedServer[] = [];
+  const startedServers: SpawnedServer[] = [];
   const serverEnv: Record<string, string> = { ...accountSecrets };
 
-  const start = async () => {
+  /** Starts a server, after the first one on the same database and port. */
+  const startServer = async () => {
     server = await spawnServer({
       env: serverEnv,
       ...(first && { beside: first, port: Number(new URL(first.url).port) }),
     });
     first ??= server;
-    started.unshift(server);
+    startedServers.unshift(server);
   };
 
   beforeAll(async () => {
@@ -48,7 +49,7 @@ withOutsider('moto', ({ python, env }) => {
       stdio: 'ignore',
     });
     const [accessKeyId, secretAccessKey] = [accountSecrets.AWS_ACCESS_KEY_ID, accountSecrets.AWS_SECRET_ACCESS_KEY];
-    cloud = new EC2Client({ endpoint, region, credentials: { accessKeyId, secretAccessKey } });
+    ec2 = new EC2Client({ endpoint, region, credentials: { accessKeyId, secretAccessKey } });
     await until('moto to answer', () =>
       fetch(endpoint).then(
         () => true,
@@ -56,7 +57,7 @@ withOutsider('moto', ({ python, env }) => {
       ),
     );
     serverEnv.SLIPWAY_EC2_ENDPOINT = endpoint;
-    await start();
+    await startServer();
     db = await openDatabaseConnection(server.database_url);
     await server.client.call('pool-put', {
       params: { pool: 'cloud' },
@@ -65,22 +66,23 @@ withOutsider('moto', ({ python, env }) => {
   });
   afterAll(async () => {
     await db?.close();
-    for (const each of started) if (each !== first) await each.stop();
+    for (const each of startedServers) if (each !== first) await each.stop();
     await first?.stop();
-    cloud?.destroy();
+    ec2?.destroy();
     moto?.kill('SIGKILL');
   });
 
-  /** The states of all machines that moto ever had for this node. */
-  const machinesOf = async (node_id: string): Promise<string[]> => {
-    const { Reservations = [] } = await cloud.send(
+  /** Returns the EC2 states of all machines ever launched for this node. */
+  const readMachineStates = async (node_id: string): Promise<string[]> => {
+    const { Reservations = [] } = await ec2.send(
       new DescribeInstancesCommand({ Filters: [{ Name: `tag:${tagNames.node_id}`, Values: [node_id] }] }),
     );
     return Reservations.flatMap(({ Instances = [] }) => Instances.map(({ State }) => State?.Name ?? ''));
   };
 
-  const nodeOf = (id: string) =>
-    until('a node for the allocation', async () => {
+  /** Waits until the allocation has a node and an operation runs on that node. */
+  const waitForNode = (id: string) =>
+    until('a node with a running operation', async () => {
       const [row] = await db.query<{ node_id: string | null }>(
         `select allocation.node_id from allocations allocation join operations on operations.node_id = allocation.node_id
          where allocation.allocation_id = $1 and operations.status = 'running'`,
@@ -89,21 +91,23 @@ withOutsider('moto', ({ python, env }) => {
       return row?.node_id ?? undefined;
     });
 
-  it.for(moments)(
-    'launches one machine although the server is killed once %s',
+  it.for(killMoments)(
+    'launches exactly one machine when the server is killed as soon as %s',
     { timeout: 300_000 },
-    async (moment) => {
+    async (killMoment) => {
       for (let round = 0; round < rounds; round++) {
         const { allocation } = await server.client.call('allocation-create', { body: { pool: 'cloud' } });
         const id = allocation.allocation_id;
-        const node_id = await nodeOf(id);
-        if (moment === 'the machine is launched')
-          await until('the machine', async () => (await machinesOf(node_id)).length > 0, { every_ms: 2 });
+        const node_id = await waitForNode(id);
+        if (killMoment === 'the machine is launched')
+          await until('moto to launch the machine', async () => (await readMachineStates(node_id)).length > 0, {
+            every_ms: 2,
+          });
         await server.kill();
-        await start();
-        await until('the machine to run', async () => (await machinesOf(node_id)).includes('running'), patience);
+        await startServer();
+        await until('the machine to run', async () => (await readMachineStates(node_id)).includes('running'), patience);
         await until(
-          'the server to wait for its registration',
+          'the operation to wait for the registration',
           async () =>
             (await db.countRows(
               `select 1 from steps join operations using (workflow_id)
@@ -114,7 +118,7 @@ withOutsider('moto', ({ python, env }) => {
         );
         await server.client.call('allocation-release', { params: { id } });
         await waitForStatus(server.client, id, 'released');
-        expect(await machinesOf(node_id)).toEqual(['terminated']);
+        expect(await readMachineStates(node_id)).toEqual(['terminated']);
         expect(await db.countEvidence(id, 'proof.absent')).toBe(1);
       }
     },

@@ -73,5 +73,10 @@ export async function expectNothingLeft(db: DatabaseConnection, nodes_dir: strin
   for (const [what, text] of Object.entries(unfinished)) expect(await db.query(text), `unfinished ${what}`).toEqual([]);
   expect(findTaggedProcesses(db.installation_id), 'processes').toEqual([]);
   expect(existsSync(nodes_dir) ? readdirSync(nodes_dir) : [], 'directories').toEqual([]);
-  expect(await db.countRows('select 1 from replicas where ended_at is null'), 'replicas with a lease').toBe(replicas);
+  // A replica that has just started or ended is recorded a moment later.
+  await until(
+    `${replicas} replicas to hold a lease`,
+    async () => (await db.countRows('select 1 from replicas where ended_at is null')) === replicas,
+    { seconds: 60 },
+  );
 }

@@ -1,14 +1,36 @@
-/** Finds a free port, for a server that must be restarted at the same address. */
+/**
+ * Finds a free port, for a server that must be restarted at the same address or for an address that
+ * must not answer. The system gives outgoing connections a port of its own range, and could give
+ * away the port of a server that restarts, so this searches below that range.
+ */
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 
-export async function freePort(): Promise<number> {
+const ownRange = '/proc/sys/net/ipv4/ip_local_port_range';
+const firstPort = 10_000;
+const maxTries = 100;
+
+async function isFree(port: number): Promise<boolean> {
   const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
+  server.listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    return false;
+  }
   server.close();
   await once(server, 'close');
-  if (!address || typeof address === 'string') throw new Error('the system assigned no port');
-  return address.port;
+  return true;
+}
+
+export async function freePort(): Promise<number> {
+  const firstOwnPort = Number.parseInt(readFileSync(ownRange, 'utf8'), 10);
+  for (let tries = 0; tries < maxTries; tries++) {
+    const port = randomInt(firstPort, Math.max(firstPort + 1_000, firstOwnPort));
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no free port from ${firstPort} to ${firstOwnPort}`);
 }

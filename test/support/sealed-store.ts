@@ -15,6 +15,7 @@ import { until } from './until.ts';
 export interface Verified {
   rows: number;
   faults: Pick<EvidenceFault, 'code' | 'partition' | 'cursor' | 'moved_to' | 'checkpoint'>[];
+  /** The number of faults that the pages leave out of `faults`. */
   more_faults: number;
   unsealed: number;
   head: string | undefined;
@@ -30,7 +31,7 @@ export interface SealedStore {
   sealer: Sealer;
   /** Writes evidence rows, each in its own transaction, and returns their cursors. */
   facts(count: number, layer?: 'rule' | 'node'): Promise<string[]>;
-  /** Seals every row and returns how many there were. */
+  /** Seals every row that is not sealed yet, and returns how many there were. */
   sealAll(): Promise<number>;
   verify(options?: { trusted?: KeyObject[]; expected_head?: string }): Promise<Verified>;
   close(): Promise<void>;
@@ -56,7 +57,7 @@ export async function sealedStore(ring: KeyRing = memoryKeyRing()): Promise<Seal
       const [before] = await dba.query<{ seq: string }>('select coalesce(max(seq), 0)::text as seq from evidence');
       for (let each = 0; each < wanted; each++)
         await recordEvidence(db, [
-          { at: now, layer, kind: 'brake.held', summary: `fact ${written++}`, data: { each, exact: 0.1 } },
+          { at: now, layer, kind: 'brake.held', summary: `fact ${written++}`, data: { each, decimal: 0.1 } },
         ]);
       const rows = await dba.query<{ cursor: string }>(
         `select xid::text || '-' || seq as cursor from evidence where seq > $1 order by xid, seq`,
@@ -92,6 +93,7 @@ export async function sealedStore(ring: KeyRing = memoryKeyRing()): Promise<Seal
         for (const checkpoint of page.checkpoints)
           faults.push(...walk.add(checkpoint).faults.map((fault) => ({ ...fault, moved_to: null })));
         faults.push(...page.faults);
+        // Retention dropped these rows with a signed cut, whose number of rows the walk compares.
         for (const cut of page.cuts) walk.countCut(cut.checkpoint, cut.rows);
         rows += page.rows;
         more_faults += page.more_faults;

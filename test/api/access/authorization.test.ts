@@ -7,17 +7,17 @@ import type { Access, RouteDeclaration } from '../../../src/contract/route.ts';
 import { type OperationName, routes } from '../../../src/contract/routes.ts';
 import { roles } from '../../../src/contract/security/roles.ts';
 import { until } from '../../support/until.ts';
-import { callRoute, expectProblem, type Input, type Sent, send } from '../support/calls.ts';
-import { expectTheirError } from '../support/compat-clients.ts';
+import { callRoute, expectProblem, type Input, type SendOptions, send } from '../support/calls.ts';
+import { expectProtocolError } from '../support/compat-clients.ts';
 import { examplesFor } from '../support/examples.ts';
-import { enrolledAgain, readyMachine, type TenantFixture, tenantFixture } from '../support/tenants.ts';
+import { readyMachine, reenroll, type TenantFixture, tenantFixture } from '../support/tenants.ts';
 
 let fixture: TenantFixture;
 const bearers = { viewer: '', operator: '', admin: '', expired: '', revoked: '', machine: '', fenced: '', relay: '' };
 let examples: Record<OperationName, Input>;
 
-/** An open stream does not end by itself. */
-const ownTests: OperationName[] = ['stream-open'];
+/** Routes with tests of their own: an open stream does not end by itself. */
+const testedElsewhere: OperationName[] = ['stream-open'];
 const names = Object.keys(routes) as OperationName[];
 const accessOf = (name: OperationName): Access => (routes[name] as RouteDeclaration).access;
 const withAccess = <K extends Access['kind']>(kind: K) =>
@@ -26,7 +26,7 @@ const withAccess = <K extends Access['kind']>(kind: K) =>
     return access.kind === kind ? [{ name, access: access as Extract<Access, { kind: K }> }] : [];
   });
 
-/** A finished ping, so that no row changes by itself while a test compares tables. */
+/** The ping is finished, so that its row does not change while a test compares tables. */
 async function createAnsweredPing(): Promise<string> {
   const { machine } = fixture.acme;
   const { task_id } = await fixture.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
@@ -48,26 +48,26 @@ beforeAll(async () => {
   const join = await fixture.client.call('join-token-create', { params: { pool: 'outside' } });
   const task_id = await createAnsweredPing();
   examples = examplesFor(fixture, { join_token_id: join.token_id, task_id });
-  // A machine whose node was enrolled again: the old instance is fenced.
-  const old = await readyMachine(fixture, 'twice');
-  bearers.fenced = old.credential;
-  await old.beat('stopping');
-  await enrolledAgain(fixture, old);
+  // The node of this machine is re-enrolled, which fences the old instance.
+  const replaced = await readyMachine(fixture, 'twice');
+  bearers.fenced = replaced.credential;
+  await replaced.beat('stopping');
+  await reenroll(fixture, replaced);
 });
 afterAll(() => fixture.stop());
 
-/** Comparing all tables is slow, so it is done before the first call and after the last. */
-async function changesNothing(name: string, calls: () => Promise<void>): Promise<void> {
-  const before = await fixture.tables.snapshot();
+/** Comparing all tables is slow, so one comparison covers several calls. */
+async function expectNoChange(name: string, calls: () => Promise<void>): Promise<void> {
+  const snapshotBefore = await fixture.tables.snapshot();
   await calls();
-  expect(await fixture.tables.snapshot(), `${name} changed something`).toEqual(before);
+  expect(await fixture.tables.snapshot(), `${name} changed something`).toEqual(snapshotBefore);
 }
 
-const refuses = (name: OperationName, ...all: [Sent, ErrorCode][]): Promise<void> =>
-  changesNothing(name, async () => {
-    for (const [sent, code] of all) {
-      const answer = await callRoute(fixture.url, name, examples[name], sent);
-      expectProblem(answer, code, `${name} ${JSON.stringify(sent).slice(0, 80)}`);
+const expectRefused = (name: OperationName, ...cases: [SendOptions, ErrorCode][]): Promise<void> =>
+  expectNoChange(name, async () => {
+    for (const [options, code] of cases) {
+      const answer = await callRoute(fixture.url, name, examples[name], options);
+      expectProblem(answer, code, `${name} ${JSON.stringify(options).slice(0, 80)}`);
     }
   });
 
@@ -83,8 +83,8 @@ it('has exactly these public routes: health, public keys, and the agent bundle, 
 });
 
 describe.each(withAccess('person'))('$name', ({ name, access }) => {
-  it('refuses a caller without a credential', async () => {
-    await refuses(
+  it('refuses a caller without a valid credential', async () => {
+    await expectRefused(
       name,
       [{}, 'token_missing'],
       [{ bearer: 'swt_wrong' }, 'token_unknown'],
@@ -99,60 +99,64 @@ describe.each(withAccess('person'))('$name', ({ name, access }) => {
   });
 
   it('refuses a request from a page of another origin', async () => {
-    await refuses(
+    await expectRefused(
       name,
       [{ bearer: bearers.admin, headers: { origin: 'https://elsewhere.example' } }, 'origin_refused'],
       [{ bearer: bearers.admin, headers: { origin: 'null' } }, 'origin_refused'],
     );
   });
 
-  const lower = roles.slice(0, roles.indexOf(access.role));
-  if (lower.length > 0)
+  const lowerRoles = roles.slice(0, roles.indexOf(access.role));
+  if (lowerRoles.length > 0)
     it('refuses every lower role', async () => {
-      await refuses(name, ...lower.map((role): [Sent, ErrorCode] => [{ bearer: bearers[role] }, 'role_insufficient']));
+      await expectRefused(
+        name,
+        ...lowerRoles.map((role): [SendOptions, ErrorCode] => [{ bearer: bearers[role] }, 'role_insufficient']),
+      );
     });
 
   if (access.tenants === 'none')
     it('refuses the token of a tenant', async () => {
       const { token } = await fixture.tokenFor(access.role, { tenant: 'acme' });
-      await refuses(name, [{ bearer: token }, 'scope_insufficient']);
+      await expectRefused(name, [{ bearer: token }, 'scope_insufficient']);
     });
 
   const { method } = routes[name];
   if (method === 'GET' && name !== 'stream-open')
     it('answers permitted callers', async () => {
-      // The example is in use; a certificate is about a release (evidence-seals.test.ts).
-      const answer = name === 'allocation-certificate' ? 409 : 200;
+      // The allocation of the example is active. Only a released allocation has a certificate
+      // (evidence-seals.test.ts).
+      const expectedStatus = name === 'allocation-certificate' ? 409 : 200;
       expect((await callRoute(fixture.url, name, examples[name], { bearer: bearers[access.role] })).status).toBe(
-        answer,
+        expectedStatus,
       );
     });
 
-  // Routes that create something show nothing of another tenant; the stream has its own test.
-  const namesSomething = method === 'GET' || (routes[name] as RouteDeclaration).params !== undefined;
-  if (access.tenants === 'own' && namesSomething && !ownTests.includes(name))
+  // A route that only creates a resource has nothing of another tenant to show.
+  const namesResource = method === 'GET' || (routes[name] as RouteDeclaration).params !== undefined;
+  if (access.tenants === 'own' && namesResource && !testedElsewhere.includes(name))
     it('shows nothing of one tenant to another', async () => {
       const { acme, globex } = fixture;
-      const before = await fixture.tables.snapshot();
+      const snapshotBefore = await fixture.tables.snapshot();
       const answer = await callRoute(fixture.url, name, examples[name], { bearer: globex.token });
       if (examples[name].params)
         expectProblem(answer, ['allocation_not_found', 'node_not_found', 'operation_not_found', 'session_not_found']);
-      expect(await fixture.tables.snapshot()).toEqual(before);
+      expect(await fixture.tables.snapshot()).toEqual(snapshotBefore);
       const { allocation, machine } = acme;
-      for (const own of [allocation.allocation_id, machine.node_id, machine.node_instance_id, 'acme'])
-        expect(answer.text, `${name} shows ${own}`).not.toContain(own);
+      for (const text of [allocation.allocation_id, machine.node_id, machine.node_instance_id, 'acme'])
+        expect(answer.text, `${name} shows ${text}`).not.toContain(text);
     });
 });
 
 /**
- * The routes that accept a relay token, besides batches. In a batch each heartbeat has its own
- * credential.
+ * The routes that accept a relay token. Batches are not listed, because each heartbeat of a batch
+ * has its own credential.
  */
-const forRelays: OperationName[] = ['agent-stream'];
+const relayRoutes: OperationName[] = ['agent-stream'];
 
 describe.each(withAccess('agent'))('$name', ({ name, access }) => {
   it('refuses callers that are not an unfenced machine', async () => {
-    await refuses(
+    await expectRefused(
       name,
       [{}, 'token_missing'],
       [{ bearer: 'swc_wrong' }, 'credential_unknown'],
@@ -161,35 +165,35 @@ describe.each(withAccess('agent'))('$name', ({ name, access }) => {
       [{ headers: { cookie: 'slipway_session=sws_forged.forged' } }, 'token_missing'],
       [{ bearer: bearers.fenced }, 'instance_fenced'],
     );
-    expect(access.relays ?? false).toBe(forRelays.includes(name));
-    if (!access.relays) await refuses(name, [{ bearer: bearers.relay }, 'credential_unknown']);
+    expect(access.relays ?? false).toBe(relayRoutes.includes(name));
+    if (!access.relays) await expectRefused(name, [{ bearer: bearers.relay }, 'credential_unknown']);
   });
 });
 
 describe.each(Object.entries(protocolRoutes))('%s', (name, route: ProtocolRoute) => {
   it('refuses callers without a token of the pool or a credential', async () => {
-    const wrong = route.access === 'join' ? 'join_token_invalid' : 'credential_unknown';
-    const refused: [Sent, ErrorCode][] = [
+    const adminTokenCode = route.access === 'instance' ? 'credential_unknown' : 'join_token_invalid';
+    const cases: [SendOptions, ErrorCode][] = [
       [{}, 'token_missing'],
       [{ bearer: 'swc_wrong' }, route.access === 'join' ? 'token_missing' : 'credential_unknown'],
       [{ bearer: bearers.machine }, route.access === 'join' ? 'token_missing' : 'credential_unknown'],
-      [{ bearer: bearers.admin }, route.access === 'either' ? 'join_token_invalid' : wrong],
+      [{ bearer: bearers.admin }, adminTokenCode],
       [{ headers: { 'x-api-key': 'swj_wrong' } }, route.access === 'instance' ? 'token_missing' : 'join_token_invalid'],
       [{ headers: { cookie: 'slipway_session=sws_forged.forged' } }, 'token_missing'],
       [{ bearer: fixture.join_token, headers: { origin: 'https://elsewhere.example' } }, 'origin_refused'],
     ];
     const path = protocolPath(route).replace('{id}', 'acme-machine');
-    await changesNothing(name, async () => {
-      for (const [sent, denied] of refused) {
-        const answer = await send(fixture.url, route.method, path, { ...(route.body && { body: {} }), ...sent });
-        expectTheirError(answer, errorCatalogue[denied].status, `${name} ${JSON.stringify(sent).slice(0, 80)}`);
+    await expectNoChange(name, async () => {
+      for (const [options, code] of cases) {
+        const answer = await send(fixture.url, route.method, path, { ...(route.body && { body: {} }), ...options });
+        expectProtocolError(answer, errorCatalogue[code].status, `${name} ${JSON.stringify(options).slice(0, 80)}`);
       }
     });
   });
 });
 
 describe('credentials in the body', () => {
-  it('are checked by each route that takes them', () => {
+  it('are accepted by exactly these routes', () => {
     expect(withAccess('body').map(({ name }) => name)).toEqual([
       'session-create',
       'agent-register',
@@ -198,18 +202,18 @@ describe('credentials in the body', () => {
   });
 
   it.each(['expired', 'revoked', 'machine', 'relay'] as const)(
-    'a session is refused for a token that is %s',
+    'open no session if the credential is of this kind: %s',
     async (kind) => {
       const answer = await callRoute(fixture.url, 'session-create', { body: { token: bearers[kind] } });
       const codes = { expired: 'token_expired', relay: 'role_insufficient' } as const;
       expectProblem(answer, (codes as Partial<Record<string, ErrorCode>>)[kind] ?? 'token_unknown');
       expect(answer.headers.get('set-cookie')).toBeNull();
-      await refuses('session-create', [{}, 'token_unknown']);
+      await expectRefused('session-create', [{}, 'token_unknown']);
     },
   );
 
-  it('refuses a registration without a valid token', async () => {
-    await refuses(
+  it('register no machine without a valid token', async () => {
+    await expectRefused(
       'agent-register',
       [{}, 'join_token_invalid'],
       [{ bearer: 'swc_wrong' }, 'credential_unknown'],
@@ -218,8 +222,8 @@ describe('credentials in the body', () => {
     );
   });
 
-  it('accepts a heartbeat of a batch only with its own credential', async () => {
-    const before = await fixture.tables.snapshot();
+  it('are required for each heartbeat of a batch, even if an admin sends the batch', async () => {
+    const snapshotBefore = await fixture.tables.snapshot();
     const beats = ['swc_wrong', bearers.admin, bearers.fenced].map((credential) => ({
       credential,
       status: 'stopping',
@@ -230,7 +234,7 @@ describe('credentials in the body', () => {
       'credential_unknown',
       'instance_fenced',
     ]);
-    expect(await fixture.tables.snapshot()).toEqual(before);
+    expect(await fixture.tables.snapshot()).toEqual(snapshotBefore);
   });
 });
 
@@ -299,8 +303,8 @@ describe('a refused action', () => {
 
   it('is found by its target when the role was insufficient or the caller unknown', async () => {
     const { node_id } = fixture.acme.machine;
-    for (const sent of [{ bearer: bearers.viewer }, {}, { bearer: 'swt_wrong' }])
-      await callRoute(fixture.url, 'node-act', examples['node-act'], sent);
+    for (const options of [{ bearer: bearers.viewer }, {}, { bearer: 'swt_wrong' }])
+      await callRoute(fixture.url, 'node-act', examples['node-act'], options);
     for (const code of ['role_insufficient', 'token_missing', 'token_unknown'] as const)
       expect((await waitForAudit({ target_id: node_id, action: 'extend-deadline', code }))[0]).toMatchObject({
         kind: 'request.denied',
@@ -308,7 +312,7 @@ describe('a refused action', () => {
       });
   });
 
-  it('on residue or a finding carries the ids of its subject', async () => {
+  it('on residue or a finding is recorded with the ids of its node and instance', async () => {
     const { node_id, node_instance_id } = fixture.acme.machine;
     const ids = [node_id, node_instance_id];
     await fixture.tables.query(
@@ -326,12 +330,12 @@ describe('a refused action', () => {
       ['residue-adopt', 'res_gone'],
       ['drift-repair', 'find_done'],
     ] as const) {
-      const call = { params: { id: target_id }, body: { reason: 'away with it' } };
+      const call = { params: { id: target_id }, body: { reason: 'it is not needed' } };
       expectProblem(await callRoute(fixture.url, name, call, { bearer: bearers.operator }), 'action_illegal');
       expect((await waitForAudit({ target_id, action: name, code: 'action_illegal' }))[0]).toMatchObject({
         node_id,
         node_instance_id,
-        data: { target_id, reason: 'away with it' },
+        data: { target_id, reason: 'it is not needed' },
       });
     }
   });

@@ -29,7 +29,7 @@ afterAll(async () => {
 const readExplanation = (client: Client) =>
   client.call('node-explain', { params: { id: fixture.globex.machine.node_id } });
 
-/** Ids of a row as if the machine of globex had served this tenant before. */
+/** The ids of a row from a time when the machine of globex served this tenant. */
 const idsOf = ({ allocation }: Pick<Tenant, 'allocation'>) => ({
   node_id: fixture.globex.machine.node_id as NodeId,
   node_instance_id: fixture.globex.machine.node_instance_id as NodeInstanceId,
@@ -50,7 +50,7 @@ it('cites only evidence of the tenant', async () => {
   expect(await summaries(fixture.globex.client)).toEqual(['about globex']);
 });
 
-it('shows neither findings nor residue, which may concern an earlier tenant', async () => {
+it('shows a tenant no findings and no residue, because they may concern an earlier tenant', async () => {
   const { node_id, node_instance_id, allocation_id } = idsOf(fixture.acme);
   const ids = [node_id, node_instance_id, allocation_id];
   await fixture.tables.query(
@@ -74,15 +74,15 @@ it('shows neither findings nor residue, which may concern an earlier tenant', as
 
 it('does not name a holder that got the machine during the request', async () => {
   const { allocation_id, node_id } = idsOf(fixture.globex);
-  const ownedBy = (tenant: string) =>
+  const setTenant = (tenant: string) =>
     fixture.tables.query('update allocations set tenant = $1 where allocation_id = $2', [tenant, allocation_id]);
   let reads = 0;
   const racingDb: Database = {
     ...db,
-    async query(text, values, how) {
-      const rows = await db.query<never>(text, values, how);
-      // The first read still finds the machine assigned to the tenant.
-      if (reads++ === 0) await ownedBy('acme');
+    async query(text, values, options) {
+      const rows = await db.query<never>(text, values, options);
+      // The first read still finds the machine assigned to globex; the next read does not.
+      if (reads++ === 0) await setTenant('acme');
       return rows;
     },
   };
@@ -98,6 +98,6 @@ it('does not name a holder that got the machine during the request', async () =>
       allocation_id,
     });
   } finally {
-    await ownedBy('globex');
+    await setTenant('globex');
   }
 });

@@ -11,10 +11,10 @@ import { maskedValue } from '../../../src/contract/pool-fields/masked.ts';
 import { inProcessServer, type SpawnedServer, spawnServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
-/** Assembled here, so that no pattern recognizes it. */
+/** Matches no redaction pattern: the server must redact it because it is a stored secret. */
 const value = ['plum', 'quartz', 'meadow', '93'].join('~');
 
-const tokenOf = async ({ client }: TestServer, role: 'viewer' | 'operator') =>
+const createToken = async ({ client }: TestServer, role: 'viewer' | 'operator') =>
   (await client.call('token-create', { body: { name: role, role } })).token ?? '';
 
 const codeOf = (call: Promise<unknown>): Promise<string> =>
@@ -26,7 +26,7 @@ const codeOf = (call: Promise<unknown>): Promise<string> =>
     },
   );
 
-/** Turns a pool from an answer back into a document. */
+/** The document of a pool, without the fields that only answers have. */
 const asDocument = ({ generation: _, created_at: __, updated_at: ___, nodes: ____, ...document }: Pool): PoolDocument =>
   document;
 
@@ -36,8 +36,8 @@ describe('secrets and pool fields', () => {
   let operator: Client;
   beforeAll(async () => {
     server = await inProcessServer();
-    viewer = server.as(await tokenOf(server, 'viewer'));
-    operator = server.as(await tokenOf(server, 'operator'));
+    viewer = server.as(await createToken(server, 'viewer'));
+    operator = server.as(await createToken(server, 'operator'));
   });
   afterAll(() => server.stop());
 
@@ -48,16 +48,16 @@ describe('secrets and pool fields', () => {
     const stored = await client.call('secret-put', { params: { name: 'greeting' }, body: { value } });
     expect(stored).toMatchObject({ name: 'greeting', version: 1, readable: true, used_by: [] });
     expect(JSON.stringify(stored)).not.toContain(value);
-    const seen = join(server.data_dir, 'seen');
+    const outputFile = join(server.data_dir, 'seen');
     const spec = {
       env: { GREETING: { secret: 'greeting' }, PLAIN: 'in the open' },
-      setup: `printf '%s %s' "$GREETING" "$PLAIN" > ${seen}; echo "set up with $GREETING"; echo "and failed with $GREETING" >&2`,
+      setup: `printf '%s %s' "$GREETING" "$PLAIN" > ${outputFile}; echo "set up with $GREETING"; echo "and failed with $GREETING" >&2`,
       command: ['sh', '-c', 'echo "running with $GREETING"; sleep 600'],
-      clean: `printf '%s' "$GREETING" > ${seen}.clean`,
+      clean: `printf '%s' "$GREETING" > ${outputFile}.clean`,
     };
     await put(client, 'greeted', { driver: 'local', spec });
     const { allocation, node } = await allocate(client, 'greeted');
-    expect(await readFile(seen, 'utf8')).toBe(`${value} in the open`);
+    expect(await readFile(outputFile, 'utf8')).toBe(`${value} in the open`);
     await until('the last log line', async () => {
       const { items } = await client.call('node-logs', { params: { id: node }, query: { limit: 200 } });
       return items.some(({ line }) => line.startsWith('running with'));
@@ -67,14 +67,14 @@ describe('secrets and pool fields', () => {
       const { status } = await client.call('allocation-get', { params: { id: allocation } });
       return status === 'released';
     });
-    expect(await readFile(`${seen}.clean`, 'utf8')).toBe(value);
+    expect(await readFile(`${outputFile}.clean`, 'utf8')).toBe(value);
 
     const logs = await client.call('node-logs', { params: { id: node }, query: { limit: 500 } });
     expect(logs.items.map(({ line }) => line).join('\n')).toContain('set up with [struck out]');
     const facts = await client.call('node-timeline', { params: { id: node }, query: { limit: 200 } });
     const pool = await client.call('pool-get', { params: { pool: 'greeted' } });
     const secrets = await client.call('secret-list', {});
-    for (const shown of [logs, facts, pool, secrets]) expect(JSON.stringify(shown)).not.toContain(value);
+    for (const answer of [logs, facts, pool, secrets]) expect(JSON.stringify(answer)).not.toContain(value);
     expect(secrets.items[0]).toMatchObject({
       name: 'greeting',
       used_by: ['greeted'],
@@ -82,7 +82,7 @@ describe('secrets and pool fields', () => {
     });
   });
 
-  it('refuses to delete a secret in use unless forced; then launches fail with the reason', async () => {
+  it('deletes a secret in use only if forced; later launches fail and name the secret', async () => {
     const { client } = server;
     await client.call('secret-put', { params: { name: 'needed' }, body: { value: `${value}-needed` } });
     await put(client, 'needy', { driver: 'local', spec: { env: { X: { secret: 'needed' } } } });
@@ -92,13 +92,13 @@ describe('secrets and pool fields', () => {
     expect(await codeOf(client.call('secret-delete', { params, query: {} }))).toBe('secret_not_found');
     const { allocation } = await client.call('allocation-create', { body: { pool: 'needy', name: 'waits' } });
     const failed = await until('the allocation to fail', async () => {
-      const found = await client.call('allocation-get', { params: { id: allocation.allocation_id } });
-      return found.status === 'failed' ? found : undefined;
+      const current = await client.call('allocation-get', { params: { id: allocation.allocation_id } });
+      return current.status === 'failed' ? current : undefined;
     });
     expect(failed).toMatchObject({ owner_layer: 'operator' });
     expect(failed.reason).toContain('needed');
-    const unknown = put(client, 'unknowing', { driver: 'local', spec: { env: { X: { secret: 'needed' } } } });
-    expect(await codeOf(unknown)).toBe('invalid_spec');
+    const withUnknownSecret = put(client, 'unknowing', { driver: 'local', spec: { env: { X: { secret: 'needed' } } } });
+    expect(await codeOf(withUnknownSecret)).toBe('invalid_spec');
   });
 
   it('refuses a value that is easy to guess or a reserved word', async () => {
@@ -125,7 +125,7 @@ describe('secrets and pool fields', () => {
     const spec = { env: { A: literal }, setup: `: ${literal}`, command: ['true', literal], clean: `: ${literal}` };
     await put(server.client, 'masked', { driver: 'local', spec, requires: [{ name: 'r', check: `: ${literal}` }] });
     const params = { pool: 'masked' };
-    const shown = [
+    const answers = [
       await viewer.call('pool-get', { params }),
       await viewer.call('pool-list', {}),
       await operator.call('pool-get', { params }),
@@ -135,8 +135,8 @@ describe('secrets and pool fields', () => {
         max_nodes: 7,
       }),
     ];
-    for (const each of shown) expect(JSON.stringify(each)).not.toContain(literal);
-    expect(shown[0]).toMatchObject({ spec: { env: { A: maskedValue } } });
+    for (const answer of answers) expect(JSON.stringify(answer)).not.toContain(literal);
+    expect(answers[0]).toMatchObject({ spec: { env: { A: maskedValue } } });
     expect(await server.client.call('pool-get', { params })).toMatchObject({ spec, max_nodes: 7 });
   });
 
@@ -160,7 +160,7 @@ describe('secrets and pool fields', () => {
     ).toBe('masked_value_unknown');
   });
 
-  it('names a privileged field, and the setting that allows it', async () => {
+  it('refuses privileged fields, and names the fields and the setting that allows them', async () => {
     const body = {
       driver: 'ec2',
       spec: {
@@ -182,7 +182,7 @@ describe('secrets and pool fields', () => {
     expect(problem?.detail).toContain('operators_may.iam_instance_profiles');
   });
 
-  it('reads a value from standard input or a file, and lists names in the CLI', async () => {
+  it('sets a secret from a file in the CLI, and lists, rotates and deletes secrets without showing the value', async () => {
     const file = join(server.data_dir, 'value.txt');
     await writeFile(file, `${value}-by-cli\n`);
     const cli = (...args: string[]) => runCli(args, { server: server.url, env: { SLIPWAY_TOKEN: server.token } });
@@ -208,7 +208,7 @@ describe('operators_may in the settings file', () => {
   afterAll(() => server.stop());
 
   it('allows operators the listed values', async () => {
-    const operator = server.as(await tokenOf(server, 'operator'));
+    const operator = server.as(await createToken(server, 'operator'));
     const put = (check: string) =>
       operator.call('pool-put', {
         params: { pool: 'listed' },
@@ -234,7 +234,7 @@ describe('a key file', () => {
       });
       await allocate(client, 'kept');
 
-      // A replica with another key file must not pretend to have the key.
+      // A replica with another key file must report that it cannot read the secret.
       const second = await spawnServer({ beside: first });
       try {
         expect(second.output()).toContain('stored secrets cannot be decrypted');
@@ -244,8 +244,8 @@ describe('a key file', () => {
         await first.kill();
         const { allocation } = await second.client.call('allocation-create', { body: { pool: 'kept', name: 'later' } });
         const failed = await until('the allocation to fail', async () => {
-          const found = await second.client.call('allocation-get', { params: { id: allocation.allocation_id } });
-          return found.status === 'failed' ? found : undefined;
+          const current = await second.client.call('allocation-get', { params: { id: allocation.allocation_id } });
+          return current.status === 'failed' ? current : undefined;
         });
         expect(failed.reason).toContain(join(second.data_dir, 'keys.json'));
       } finally {
@@ -257,14 +257,14 @@ describe('a key file', () => {
   });
 });
 
-/** Waits until the machine is up. */
+/** Creates an allocation and waits until it is active. */
 async function allocate(client: Client, pool: string): Promise<{ allocation: string; node: string }> {
   const { allocation } = await client.call('allocation-create', { body: { pool, name: 'one' } });
   const id = allocation.allocation_id;
-  const node = await until('the machine to be active', async () => {
-    const found = await client.call('allocation-get', { params: { id } });
-    if (found.status === 'failed') throw new Error(`the allocation failed: ${found.reason}`);
-    return found.status === 'active' ? (found.node_id ?? undefined) : undefined;
+  const node = await until('the allocation to be active', async () => {
+    const current = await client.call('allocation-get', { params: { id } });
+    if (current.status === 'failed') throw new Error(`the allocation failed: ${current.reason}`);
+    return current.status === 'active' ? (current.node_id ?? undefined) : undefined;
   });
   return { allocation: id, node };
 }

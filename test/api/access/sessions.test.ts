@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { callRoute, expectProblem } from '../support/calls.ts';
-import { openStreamBy, signIn } from '../support/sign-in.ts';
+import { openStreamWithCookie, signIn } from '../support/sign-in.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
 let server: TestServer;
@@ -49,19 +49,19 @@ it('ends only this session on sign-out, and clears both cookies', async () => {
   expectProblem(await callRoute(server.url, 'session-get', {}, withCookie(one)), 'token_unknown');
 });
 
-it('lets a token list and end its own sessions, and shows an admin all', async () => {
+it('lets a token list and end its own sessions, and lets an admin list all sessions', async () => {
   const { token = '' } = await server.client.call('token-create', { body: { name: 'own', role: 'viewer' } });
   const [admin, one, two] = [
     await signIn(server.url, server.token),
     await signIn(server.url, token),
     await signIn(server.url, token),
   ];
-  const own = await listSessions(one);
-  expect(own.map(({ name }) => name)).toEqual(['own', 'own']);
-  expect(own.map(({ current }) => current)).toEqual([true, false]);
-  expect(own[0]?.address).toMatch(/^(127\.0\.0\.1|::1)$/);
+  const ownSessions = await listSessions(one);
+  expect(ownSessions.map(({ name }) => name)).toEqual(['own', 'own']);
+  expect(ownSessions.map(({ current }) => current)).toEqual([true, false]);
+  expect(ownSessions[0]?.address).toMatch(/^(127\.0\.0\.1|::1)$/);
   expect((await listSessions(admin)).map(({ name }) => name)).toEqual(expect.arrayContaining(['admin', 'own']));
-  const params = { id: own[1]?.session_id ?? '' };
+  const params = { id: ownSessions[1]?.session_id ?? '' };
   expect((await callRoute(server.url, 'session-revoke', { params }, withCookie(one))).status).toBe(204);
   expect([await statusOf(one), await statusOf(two)]).toEqual([200, 401]);
   expectProblem(await callRoute(server.url, 'session-revoke', { params }, withCookie(one)), 'session_not_found');
@@ -69,7 +69,10 @@ it('lets a token list and end its own sessions, and shows an admin all', async (
 
 it('closes the stream of an ended session, and no other stream', async () => {
   const [ended, other] = [await signIn(server.url, server.token), await signIn(server.url, server.token)];
-  const [endedStream, otherStream] = [await openStreamBy(server.url, ended), await openStreamBy(server.url, other)];
+  const [endedStream, otherStream] = [
+    await openStreamWithCookie(server.url, ended),
+    await openStreamWithCookie(server.url, other),
+  ];
   await callRoute(server.url, 'session-delete', {}, withCookie(ended));
   await until('the stream to end', () => endedStream.ended());
   await server.client.call('token-create', { body: { name: 'shown-to-the-other', role: 'viewer' } });
@@ -86,7 +89,7 @@ it('ends the sessions of a revoked token', async () => {
   expect(await statusOf(cookie)).toBe(401);
 });
 
-it('limits a token to a hundred sessions, and ends the least recently used one for a new one', async () => {
+it('limits a token to a hundred sessions: a new session ends the least recently used one', async () => {
   const { token = '', token_id } = await server.client.call('token-create', { body: { name: 'many', role: 'viewer' } });
   const first = await signIn(server.url, token);
   for (let more = 0; more < 100; more++) await signIn(server.url, token);
@@ -94,7 +97,7 @@ it('limits a token to a hundred sessions, and ends the least recently used one f
   expect(await tables.query('select from sessions where token_id = $1', [token_id])).toHaveLength(100);
 });
 
-it('answers 429 with Retry-After to many wrong tokens of one address, and still accepts a valid one', async () => {
+it('answers 429 with Retry-After after many wrong tokens from one address, and still accepts a valid token', async () => {
   for (let tries = 0; tries < 20; tries++)
     expectProblem(await callRoute(server.url, 'session-get', {}, { bearer: 'wrong' }), 'token_unknown');
   const refused = await callRoute(server.url, 'session-create', { body: { token: 'wrong' } });

@@ -1,5 +1,6 @@
 /**
- * `--owner-database-url`: on an external PostgreSQL, the server's role may only append evidence.
+ * `--owner-database-url`: on an external PostgreSQL, the server's role may append evidence but not
+ * change or delete it.
  */
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
@@ -8,7 +9,7 @@ import { emptyDatabase, execute, type TestDatabase } from '../../support/databas
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
-/** A role that may log in and has no other rights. */
+/** Created with the right to log in only; the server grants the rest. */
 const role = `server_${randomBytes(6).toString('hex')}`;
 const password = randomBytes(12).toString('hex');
 
@@ -42,7 +43,7 @@ afterAll(async () => {
   await execute(database.url, `drop role ${role}`);
 });
 
-describe('a server whose role only uses the tables', () => {
+describe('a server whose role does not own the tables', () => {
   it('starts from an empty database and serves requests', async () => {
     const { node } = await server.client.call('node-create', { body: { pool: 'outside' } });
     const timeline = () => server.client.call('node-timeline', { params: { id: node.node_id } });
@@ -67,19 +68,19 @@ describe('a server whose role only uses the tables', () => {
     `select evidence_cut('evidence_node')`,
     'create table public.mine (id integer)',
     'set role postgres',
-  ])('may not %s', async (statement) => {
+  ])('may not run: %s', async (statement) => {
     await expect(asServer.query(statement)).rejects.toThrow();
   });
 });
 
 it('refuses to start when the two URLs name different databases', async () => {
-  const other = await emptyDatabase();
+  const otherDatabase = await emptyDatabase();
   try {
-    const args = ['--owner-database-url', other.url];
+    const args = ['--owner-database-url', otherDatabase.url];
     await expect(inProcessServer({ database_url: urlAsRole(database.url), args })).rejects.toThrow(
       /are different databases/,
     );
   } finally {
-    await other.drop();
+    await otherDatabase.drop();
   }
 });

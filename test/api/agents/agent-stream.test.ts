@@ -1,6 +1,6 @@
 /**
- * The streams of agents and relays have the same checks and answers as HTTP, are bounded, and are
- * closed when an instance is fenced.
+ * The streams of agents and relays have the same checks and answers as HTTP. They limit what a
+ * client may send, and are closed when an instance is fenced.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { moment, systemClock } from '../../../src/base/clock.ts';
@@ -10,8 +10,8 @@ import { openDatabase } from '../../../src/store/pg/database.ts';
 import { until } from '../../support/until.ts';
 import { callRoute, expectProblem } from '../support/calls.ts';
 import type { Machine } from '../support/machine.ts';
-import { openStream, refusedStream, type StreamClient } from '../support/stream-client.ts';
-import { enrolledAgain, externalPool, externalServer, readyMachine } from '../support/tenants.ts';
+import { openStream, requestRefusedStream, type StreamClient } from '../support/stream-client.ts';
+import { externalPool, externalServer, readyMachine, reenroll } from '../support/tenants.ts';
 
 let server: Awaited<ReturnType<typeof externalServer>>;
 let machine: Machine;
@@ -23,44 +23,44 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-let sent = 0;
+let lastSeq = 0;
 /** Sends a frame with a sequence number and waits for its answer. */
 function request(on: StreamClient, frame: object) {
-  const seq = ++sent;
+  const seq = ++lastSeq;
   on.send({ seq, ...frame });
-  return on.frame(`the answer to ${JSON.stringify(frame)}`, (each) => each.seq === seq);
+  return on.waitForFrame(`the answer to ${JSON.stringify(frame)}`, (each) => each.seq === seq);
 }
 
-const brokenConnections = () =>
+const readBrokenConnections = () =>
   server.tables.query<{ node_id: string | null; data: Record<string, unknown>; layer: string }>(
     "select node_id, data, layer from evidence where kind = 'connection.broken' order by seq",
   );
 
-const relayToken = async (pool = externalPool) => {
+const createRelayToken = async (pool = externalPool) => {
   const body = { name: `relay-of-${pool}`, role: 'relay' as const, pool };
   return (await server.client.call('token-create', { body })) as { token: string; token_id: string };
 };
 
 describe('a refused upgrade is answered with an HTTP problem', () => {
   it.each([
-    ['nobody', {}, 401, 'token_missing'],
-    ['a stranger', { authorization: 'Bearer swc_wrong' }, 401, 'credential_unknown'],
-    ['an unknown relay', { authorization: 'Bearer swr_wrong' }, 401, 'token_unknown'],
-    ['a foreign page', { origin: 'https://elsewhere.example' }, 403, 'origin_refused'],
-  ])('%s', async (_, headers, status, code) => {
-    expect(await refusedStream(server.url, headers)).toMatchObject({ status, body: { status, code } });
+    ['no credential', {}, 401, 'token_missing'],
+    ['an unknown credential', { authorization: 'Bearer swc_wrong' }, 401, 'credential_unknown'],
+    ['an unknown relay token', { authorization: 'Bearer swr_wrong' }, 401, 'token_unknown'],
+    ['a page of another origin', { origin: 'https://elsewhere.example' }, 403, 'origin_refused'],
+  ])('for %s', async (_, headers, status, code) => {
+    expect(await requestRefusedStream(server.url, headers)).toMatchObject({ status, body: { status, code } });
   });
 
-  it('for an operator token, a former instance, and a request without an upgrade', async () => {
-    expect(await refusedStream(server.url, { authorization: `Bearer ${server.token}` })).toMatchObject({
+  it('for an operator token, a fenced instance, and a request without an upgrade', async () => {
+    expect(await requestRefusedStream(server.url, { authorization: `Bearer ${server.token}` })).toMatchObject({
       body: { code: 'credential_unknown' },
     });
-    const old = await readyMachine(server, 'replaced');
-    await old.beat('stopping');
-    await enrolledAgain(server, old);
-    // This replica's cache learns of the change a moment later.
+    const replaced = await readyMachine(server, 'replaced');
+    await replaced.beat('stopping');
+    await reenroll(server, replaced);
+    // The replica caches credentials, so it learns of the fence a moment later.
     const refused = await until('the former instance to be refused', () =>
-      refusedStream(server.url, { authorization: `Bearer ${old.credential}` }).catch(() => undefined),
+      requestRefusedStream(server.url, { authorization: `Bearer ${replaced.credential}` }).catch(() => undefined),
     );
     expect(refused).toMatchObject({ body: { code: 'instance_fenced' } });
     const plain = await callRoute(server.url, 'agent-stream', {}, { bearer: machine.credential });
@@ -68,7 +68,7 @@ describe('a refused upgrade is answered with an HTTP problem', () => {
     expect(plain.headers.get('sec-websocket-version')).toBe('13');
   });
 
-  it('other upgrade requests are served as plain HTTP', async () => {
+  it('except for upgrades to other protocols, which are served as plain HTTP', async () => {
     const headers = { connection: 'upgrade', upgrade: 'h2c' };
     const { request } = await import('node:http');
     const status = await new Promise((resolve, reject) =>
@@ -80,7 +80,7 @@ describe('a refused upgrade is answered with an HTTP problem', () => {
   });
 });
 
-/** Reads evidence of this machine only, because rows of others may arrive during a test. */
+/** Reads the evidence of this machine only, because evidence of others may arrive during a test. */
 const readState = async () => ({
   ...(await server.tables.snapshot()),
   evidence: await server.tables.query('select kind, summary from evidence where node_id = $1 order by seq', [
@@ -102,29 +102,32 @@ describe('an agent', () => {
   });
 
   it.each([
-    ['an unknown claim', { status: 'splendid' }, 'claim_status_unknown'],
-    ['a number that cannot be', { health_score: 101 }, 'claim_out_of_range'],
+    ['an unknown status', { status: 'splendid' }, 'claim_status_unknown'],
+    ['a score above the maximum', { health_score: 101 }, 'claim_out_of_range'],
     ['an unknown key', { mood: 'fine' }, 'invalid_request'],
     ['another instance', { node_instance_id: 'inst_other' }, 'credential_mismatch'],
     ['a batch', { beats: [{ credential: 'swc_x' }] }, 'invalid_request'],
   ])('with %s gets a problem, and nothing changes', async (_, frame, code) => {
-    const before = await readState();
+    const stateBefore = await readState();
     expect(await request(stream, frame)).toMatchObject({ problem: { code } });
-    expect(await readState()).toEqual(before);
+    expect(await readState()).toEqual(stateBefore);
   });
 
-  it('stays connected after a frame that is no JSON', async () => {
+  it('stays connected after a frame that is not JSON', async () => {
     stream.send('{"status": ');
-    await stream.frame('the problem', ({ problem }) => (problem as { code?: string })?.code === 'malformed_json');
+    await stream.waitForFrame(
+      'the problem',
+      ({ problem }) => (problem as { code?: string })?.code === 'malformed_json',
+    );
     expect(await request(stream, {})).toMatchObject({ node_status: 'ready' });
   });
 
-  it('gets a leased and signed task when it asks for one', async () => {
+  it('gets a leased and signed task when it asks for tasks', async () => {
     const { task_id } = await server.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
     await until('the answer to report a waiting task', async () => (await request(stream, {})).tasks_waiting === 1);
     expect(stream.frames.filter(({ task }) => task)).toEqual([]);
     stream.send({ tasks: true });
-    const { task } = (await stream.frame('the task', (each) => each.task !== undefined)) as { task: SignedTask };
+    const { task } = (await stream.waitForFrame('the task', (each) => each.task !== undefined)) as { task: SignedTask };
     expect(task).toMatchObject({ task_id, type: 'ping', signature: expect.any(String) });
     const [row] = await server.tables.query('select status from tasks where task_id = $1', [task_id]);
     expect(row).toEqual({ status: 'leased' });
@@ -133,7 +136,7 @@ describe('an agent', () => {
 
     stream.send({ tasks: true });
     const later = await server.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
-    await stream.frame('the second task', (each) => (each.task as SignedTask)?.task_id === later.task_id);
+    await stream.waitForFrame('the second task', (each) => (each.task as SignedTask)?.task_id === later.task_id);
   });
 
   it('has one stream: a new stream closes the old one', async () => {
@@ -143,7 +146,7 @@ describe('an agent', () => {
     stream = newer;
   });
 
-  it('is closed after a binary or oversized frame', async () => {
+  it('loses its stream after a binary or oversized frame', async () => {
     const [large, binary] = await Promise.all(
       ['large', 'binary'].map(async (name) =>
         openStream(server.url, (await readyMachine(server, `sends-${name}`)).credential),
@@ -155,27 +158,27 @@ describe('an agent', () => {
     expect(await binary?.closed).toEqual({ code: 1003, reason: 'unsupported_media_type' });
   });
 
-  it('gets one pong per ping, and is closed for a flood of pings', async () => {
-    const own = await openStream(server.url, (await readyMachine(server, 'pinging')).credential);
+  it('gets one pong per ping, and loses its stream after a flood of pings', async () => {
+    const pinging = await openStream(server.url, (await readyMachine(server, 'pinging')).credential);
     const pongs: string[] = [];
-    own.socket.on('pong', (data) => pongs.push(String(data)));
-    own.socket.ping('one');
-    own.socket.ping('two');
-    await request(own, {});
+    pinging.socket.on('pong', (data) => pongs.push(String(data)));
+    pinging.socket.ping('one');
+    pinging.socket.ping('two');
+    await request(pinging, {});
     expect(pongs).toEqual(['one', 'two']);
-    // Sent together, so they arrive faster than the pongs can leave.
-    for (let pings = 0; pings < 20_000; pings++) own.socket.ping();
-    expect(await own.closed).toEqual({ code: 1013, reason: 'stream_overrun' });
+    // The pings are sent together, so they arrive faster than the server can send pongs.
+    for (let pings = 0; pings < 20_000; pings++) pinging.socket.ping();
+    expect(await pinging.closed).toEqual({ code: 1013, reason: 'stream_overrun' });
     expect(pongs.length).toBeLessThan(20_000);
   });
 
-  it('that disconnects without closing is recorded once, without a verdict; a proper close is not recorded', async () => {
+  it('that disconnects without a close frame is recorded once and keeps its status; a proper close is not recorded', async () => {
     const leaving = await readyMachine(server, 'leaving');
-    const goodbye = await openStream(server.url, leaving.credential);
-    goodbye.socket.close(1000);
-    await goodbye.closed;
+    const leavingStream = await openStream(server.url, leaving.credential);
+    leavingStream.socket.close(1000);
+    await leavingStream.closed;
     const broken = await readyMachine(server, 'breaking');
-    const readBroken = async () => (await brokenConnections()).filter(({ node_id }) => node_id === broken.node_id);
+    const readBroken = async () => (await readBrokenConnections()).filter(({ node_id }) => node_id === broken.node_id);
     for (let times = 0; times < 3; times++) {
       const each = await openStream(server.url, broken.credential);
       expect(await request(each, {})).toMatchObject({ node_status: 'ready' });
@@ -190,35 +193,35 @@ describe('an agent', () => {
       { layer: 'transport', data: { of: 'agent', why: 'it ended without a goodbye' } },
     ]);
     expect((await broken.beat()).body).toMatchObject({ node_status: 'ready' });
-    expect((await brokenConnections()).filter(({ node_id }) => node_id === leaving.node_id)).toEqual([]);
+    expect((await readBrokenConnections()).filter(({ node_id }) => node_id === leaving.node_id)).toEqual([]);
   });
 
-  it('is closed with a problem when it is fenced or its credential is replaced', async () => {
-    const old = await readyMachine(server, 'fenced-while-connected');
-    const stream = await openStream(server.url, old.credential);
-    await old.beat('stopping');
-    await enrolledAgain(server, old);
+  it('loses its stream with a problem when it is fenced or its credential is replaced', async () => {
+    const replaced = await readyMachine(server, 'fenced-while-connected');
+    const stream = await openStream(server.url, replaced.credential);
+    await replaced.beat('stopping');
+    await reenroll(server, replaced);
     expect(await stream.closed).toEqual({ code: 4409, reason: 'instance_fenced' });
     expect(stream.frames.at(-1)).toMatchObject({ problem: { code: 'instance_fenced', status: 409 } });
 
     const rotating = await readyMachine(server, 'rotating');
-    const former = await openStream(server.url, rotating.credential);
+    const formerStream = await openStream(server.url, rotating.credential);
     const { body } = await rotating.call('agent-credential-rotate');
-    const next = await openStream(server.url, String(body.credential));
-    // Facts arrive in order: once this task is delivered, the replacement is known.
-    next.send({ tasks: true });
+    const rotatedStream = await openStream(server.url, String(body.credential));
+    // The replica reads evidence in order. Once this task is delivered, it knows of the rotation.
+    rotatedStream.send({ tasks: true });
     await server.client.call('node-ping', { params: { id: rotating.node_id }, body: {} });
-    await next.frame('the task', (each) => each.task !== undefined);
-    expect(await request(next, {})).toMatchObject({ node_status: 'ready' });
-    expect([4401, 4410]).toContain((await former.closed).code);
+    await rotatedStream.waitForFrame('the task', (each) => each.task !== undefined);
+    expect(await request(rotatedStream, {})).toMatchObject({ node_status: 'ready' });
+    expect([4401, 4410]).toContain((await formerStream.closed).code);
   });
 });
 
-it('is closed with a problem when another replica fences it', async () => {
+it('closes the stream with a problem when another replica fences the instance', async () => {
   const machine = await readyMachine(server, 'fenced-elsewhere');
   const stream = await openStream(server.url, machine.credential);
   const elsewhere = openDatabase({ url: server.database_url });
-  const fence = { reason: 'it was given up elsewhere', revoke: true, node_id: machine.node_id as never };
+  const fence = { reason: 'given up elsewhere', revoke: true, node_id: machine.node_id as never };
   await elsewhere.transaction((tx) =>
     fenceInstance(tx, machine.node_instance_id as never, fence, moment(systemClock.nowMs())),
   );
@@ -228,9 +231,9 @@ it('is closed with a problem when another replica fences it', async () => {
 });
 
 describe('a relay', () => {
-  it('forwards heartbeats with a credential of a machine of its pool, and no others', async () => {
+  it('may forward only heartbeats with the credential of a machine in its pool', async () => {
     await server.client.call('pool-put', { params: { pool: 'elsewhere' }, body: { driver: 'external' } });
-    const [own, other] = [await relayToken(), await relayToken('elsewhere')];
+    const [own, other] = [await createRelayToken(), await createRelayToken('elsewhere')];
     const beats = [
       { node_instance_id: machine.node_instance_id, status: 'ready' },
       { credential: machine.credential },
@@ -243,11 +246,11 @@ describe('a relay', () => {
       [own.token, [missingCredential, accepted, missingCredential, missingCredential]],
       [other.token, [missingCredential, { code: 'scope_insufficient' }, missingCredential, missingCredential]],
     ] as const) {
-      const line = await openStream(server.url, token);
-      expect(await request(line, { beats })).toMatchObject({ results: expected });
+      const relayStream = await openStream(server.url, token);
+      expect(await request(relayStream, { beats })).toMatchObject({ results: expected });
       const posted = await callRoute(server.url, 'agent-heartbeats', { body: { beats } }, { bearer: token });
       expect(posted.body).toMatchObject({ results: expected });
-      line.socket.close(1000);
+      relayStream.socket.close(1000);
     }
     const withoutToken = await callRoute(server.url, 'agent-heartbeats', { body: { beats } });
     expect(withoutToken.body.results).toMatchObject([
@@ -258,21 +261,23 @@ describe('a relay', () => {
     ]);
   });
 
-  it('gets a problem for an invalid batch, and no beat of it is accepted', async () => {
-    const line = await openStream(server.url, (await relayToken()).token);
-    const before = await server.tables.snapshot();
-    const wrong = [{ credential: machine.credential, status: 'stopping' }, { status: 'splendid' }];
-    expect(await request(line, { beats: wrong })).toMatchObject({ problem: { code: 'claim_status_unknown' } });
-    expect(await request(line, { status: 'ready' })).toMatchObject({ problem: { code: 'invalid_request' } });
-    expect(await server.tables.snapshot()).toEqual(before);
-    line.socket.close(1000);
+  it('gets a problem for an invalid batch, and no heartbeat of the batch is accepted', async () => {
+    const relayStream = await openStream(server.url, (await createRelayToken()).token);
+    const snapshotBefore = await server.tables.snapshot();
+    const invalidBatch = [{ credential: machine.credential, status: 'stopping' }, { status: 'splendid' }];
+    expect(await request(relayStream, { beats: invalidBatch })).toMatchObject({
+      problem: { code: 'claim_status_unknown' },
+    });
+    expect(await request(relayStream, { status: 'ready' })).toMatchObject({ problem: { code: 'invalid_request' } });
+    expect(await server.tables.snapshot()).toEqual(snapshotBefore);
+    relayStream.socket.close(1000);
   });
 
-  it('is closed with a problem when its token is revoked', async () => {
-    const { token, token_id } = await relayToken();
-    const line = await openStream(server.url, token);
+  it('loses its stream with a problem when its token is revoked', async () => {
+    const { token, token_id } = await createRelayToken();
+    const relayStream = await openStream(server.url, token);
     await server.client.call('token-delete', { params: { id: token_id } });
-    expect(await line.closed).toEqual({ code: 4401, reason: 'token_unknown' });
+    expect(await relayStream.closed).toEqual({ code: 4401, reason: 'token_unknown' });
     const posted = await callRoute(server.url, 'agent-heartbeats', { body: { beats: [{}] } }, { bearer: token });
     expectProblem(posted, 'token_unknown');
   });
@@ -280,15 +285,15 @@ describe('a relay', () => {
   it.each([
     ['without a pool', { role: 'relay' }, 'invalid_request'],
     ['with a tenant', { role: 'relay', pool: externalPool, tenant: 'acme' }, 'invalid_request'],
-    ['of no pool', { role: 'relay', pool: 'nowhere' }, 'pool_not_found'],
-    ['that is none', { role: 'viewer', pool: externalPool }, 'invalid_request'],
+    ['for an unknown pool', { role: 'relay', pool: 'nowhere' }, 'pool_not_found'],
+    ['with the role viewer', { role: 'viewer', pool: externalPool }, 'invalid_request'],
   ] as const)('gets no token %s', async (_, fields, code) => {
     const body = { name: 'wrong', ...fields };
     expectProblem(await callRoute(server.url, 'token-create', { body }, { bearer: server.token }), code);
   });
 });
 
-it('closes its streams with a retry code when it stops', async () => {
+it('closes its streams with the code not_ready when the server stops', async () => {
   const { closed } = await openStream(server.url, machine.credential);
   await server.stop();
   expect(await closed).toEqual({ code: 1001, reason: 'not_ready' });

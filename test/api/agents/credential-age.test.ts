@@ -1,9 +1,9 @@
 /**
- * Expired credentials are refused with their own code, and the agent's key renews them. No machine
- * counts as silent because its credential expired.
+ * Expired credentials are refused with a code of their own, and a signature of the agent's key
+ * renews them. The explanation of a node names an expired credential instead of silence.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
+import { newKeyPair, publicKeyOf, signatureOf } from '../../../src/agent/connection/keys.ts';
 import { rotationBody } from '../../../src/contract/agent/credential-rotation.ts';
 import { until } from '../../support/until.ts';
 import { callRoute, expectProblem } from '../support/calls.ts';
@@ -21,7 +21,9 @@ const startRotatingMachine = (name: string): Promise<Machine> =>
 
 const rotate = (machine: Machine, private_key: string | null) => {
   const { node_instance_id, credential } = machine;
-  const body = private_key ? { signature: signed(private_key, rotationBody({ node_instance_id, credential })) } : {};
+  const body = private_key
+    ? { signature: signatureOf(private_key, rotationBody({ node_instance_id, credential })) }
+    : {};
   return machine.call('agent-credential-rotate', { body });
 };
 
@@ -46,19 +48,20 @@ it('refuses an expired credential, and renews it only with a signature of the ke
       'credential_expired',
     );
   await until('the explanation to name the expired credential', async () => {
-    const { waiting_for } = await server.client.call('node-explain', { params: { id: node_id } });
-    return waiting_for?.includes('its credential has expired');
+    const { waiting_for, because } = await server.client.call('node-explain', { params: { id: node_id } });
+    const refusal = because.evidence.find(({ kind }) => kind === 'beat.refused');
+    return waiting_for !== null && refusal?.data.code === 'credential_expired';
   });
 
   expectProblem(await rotate(machine, null), 'rotation_unsigned');
   expectProblem(await rotate(machine, newKeyPair()), 'rotation_unsigned');
-  const fresh = await rotate(machine, machine.private_key);
-  expect(fresh.status, fresh.text).toBe(200);
-  const again = await rotate(machine, machine.private_key);
-  expect(again.status, 'a repeated rotation after a lost reply').toBe(200);
-  machine.credential = String(again.body.credential);
+  const rotated = await rotate(machine, machine.private_key);
+  expect(rotated.status, rotated.text).toBe(200);
+  const repeated = await rotate(machine, machine.private_key);
+  expect(repeated.status, 'a repeated rotation after a lost reply').toBe(200);
+  machine.credential = String(repeated.body.credential);
   expect((await machine.beat()).status).toBe(200);
-  await until('the explanation to be cleared', async () => {
+  await until('the explanation to wait for nothing', async () => {
     const { waiting_for } = await server.client.call('node-explain', { params: { id: node_id } });
     return waiting_for === null;
   });
@@ -81,8 +84,8 @@ it('renews a credential for the last proven key, and drops the unproven key', as
   const machine = await startRotatingMachine('robbed-and-back');
   const body = { version: 'test', agent_public_key: publicKeyOf(newKeyPair()) };
   expect((await machine.call('agent-register', { body })).status).toBe(200);
-  const fresh = await rotate(machine, machine.private_key);
-  expect(fresh.status, fresh.text).toBe(200);
+  const rotated = await rotate(machine, machine.private_key);
+  expect(rotated.status, rotated.text).toBe(200);
   const [row] = await server.tables.query(
     'select agent_public_key, key_unproven_since from instances where node_instance_id = $1',
     [machine.node_instance_id],

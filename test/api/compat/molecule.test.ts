@@ -1,6 +1,6 @@
 /**
- * The molecule protocol, and the tokens of both protocols: which calls they allow, and that they
- * appear in no output.
+ * Tests the molecule protocol, and the tokens of both foreign protocols: which calls a token
+ * allows, and that it appears in no output.
  */
 
 import { Writable } from 'node:stream';
@@ -11,23 +11,23 @@ import { until } from '../../support/until.ts';
 import { send } from '../support/calls.ts';
 import { type Collector, startCollector } from '../support/collector.ts';
 import {
-  type AgentField,
-  agentField,
-  expectTheirError,
-  molecule,
+  type AgentFieldClient,
+  agentFieldClient,
+  createProtocolPool,
+  expectProtocolError,
   nodeRegistration,
   type ProtocolFixture,
+  postToMolecule,
   protocolFixture,
-  protocolPool,
   startWorkspace,
 } from '../support/compat-clients.ts';
 import { startMachine } from '../support/machine.ts';
 
 let fixture: ProtocolFixture;
 let collector: Collector;
-let fleet: AgentField;
+let fleet: AgentFieldClient;
 let token: string;
-let others: string;
+let otherToken: string;
 let log = '';
 
 beforeAll(async () => {
@@ -42,8 +42,8 @@ beforeAll(async () => {
     args: ['--otlp-endpoint', collector.url],
     log: createLog({ level: 'trace', destination }),
   });
-  ({ join_token: token, others } = fixture);
-  fleet = agentField(fixture.url, token);
+  ({ join_token: token, other_join_token: otherToken } = fixture);
+  fleet = agentFieldClient(fixture.url, token);
 });
 afterAll(async () => {
   await fixture.stop();
@@ -52,56 +52,56 @@ afterAll(async () => {
 
 const url = 'http://127.0.0.1:9000';
 const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01';
-const other = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c02';
+const otherId = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c02';
 
 it('refuses an invalid address, and names the field', async () => {
-  const body = { id: other, url: 'not an address' };
+  const body = { id: otherId, url: 'not an address' };
   const answer = await send(fixture.url, 'POST', '/compat/molecule/registry/register', { bearer: token, body });
-  expectTheirError(answer, 400);
+  expectProtocolError(answer, 400);
   expect(answer.body.error).toContain('/body/url ');
 });
 
 it('issues a token once at registration, and accepts heartbeats only with it', async () => {
   const workspace = await startWorkspace(fixture.url, token, id, { url });
-  expect(await fixture.status(id)).toBe('starting');
+  expect(await fixture.readStatus(id)).toBe('starting');
   expect((await workspace.beat()).body).toEqual({ status: 'ok' });
-  expect(await fixture.node(id)).toMatchObject({ status: 'ready', verdict: null, endpoint: url });
-  await fixture.pace(id, { interval_seconds: 30, stale_seconds: 24 * 3600 });
+  expect(await fixture.readNode(id)).toMatchObject({ status: 'ready', verdict: null, endpoint: url });
+  await fixture.waitForPace(id, { interval_seconds: 30, stale_seconds: 24 * 3600 });
 
-  expectTheirError(await workspace.beat({}, {}), 401);
-  expectTheirError(await workspace.beat({}, { bearer: token }), 401);
-  expectTheirError(await workspace.beat({}, { bearer: 'swc_wrong' }), 401);
-  expectTheirError(await molecule(fixture.url, token, '/registry/register', { body: { id } }), 401);
-  const again = await molecule(fixture.url, token, '/registry/register', {
+  expectProtocolError(await workspace.beat({}, {}), 401);
+  expectProtocolError(await workspace.beat({}, { bearer: token }), 401);
+  expectProtocolError(await workspace.beat({}, { bearer: 'swc_wrong' }), 401);
+  expectProtocolError(await postToMolecule(fixture.url, token, '/registry/register', { body: { id } }), 401);
+  const repeated = await postToMolecule(fixture.url, token, '/registry/register', {
     body: { id },
     bearer: workspace.auth_token,
   });
-  expect(again.body).toEqual({ status: 'registered' });
-  const neighbour = await startWorkspace(fixture.url, token, other);
-  expectTheirError(await workspace.beat({ runtime_state: 'wedged' }, { bearer: neighbour.auth_token }), 403);
-  expectTheirError(
+  expect(repeated.body).toEqual({ status: 'registered' });
+  const otherWorkspace = await startWorkspace(fixture.url, token, otherId);
+  expectProtocolError(await workspace.beat({ runtime_state: 'wedged' }, { bearer: otherWorkspace.auth_token }), 403);
+  expectProtocolError(
     await workspace.beat(
       {},
       { bearer: (await startMachine(fixture.url, { join_token: token, name: 'spy' })).credential },
     ),
     401,
   );
-  expect(await fixture.status(id)).toBe('ready');
-  expectTheirError(await fleet.beat(id, { status: 'offline' }), 404);
+  expect(await fixture.readStatus(id)).toBe('ready');
+  expectProtocolError(await fleet.beat(id, { status: 'offline' }), 404);
 
   const card = { workspace_id: id, agent_card: { name: 'renamed', skills: ['a'] } };
-  const updated = await molecule(fixture.url, token, '/registry/update-card', {
+  const updated = await postToMolecule(fixture.url, token, '/registry/update-card', {
     body: card,
     bearer: workspace.auth_token,
   });
   expect(updated.body).toEqual({ status: 'updated' });
-  const report = await fixture.fact((await fixture.node(id)).node_id, 'client.said');
+  const report = await fixture.waitForFact((await fixture.readNode(id)).node_id, 'client.said');
   expect(report.data.said).toEqual({ agent_card: card.agent_card });
 });
 
 it('degrades a workspace at an error rate of 0.5 or when wedged, and makes it ready below 0.1', async () => {
-  const sick = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c03';
-  const { beat } = await startWorkspace(fixture.url, token, sick);
+  const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c03';
+  const { beat } = await startWorkspace(fixture.url, token, name);
   const reports: [object, string][] = [
     [{ error_rate: 0.49 }, 'ready'],
     [{ error_rate: 0.5, sample_error: 'no answer' }, 'degraded'],
@@ -113,7 +113,7 @@ it('degrades a workspace at an error rate of 0.5 or when wedged, and makes it re
   ];
   for (const [report, status] of reports) {
     expect((await beat(report)).status).toBe(200);
-    expect(await fixture.status(sick), JSON.stringify(report)).toBe(status);
+    expect(await fixture.readStatus(name), JSON.stringify(report)).toBe(status);
   }
   await beat({
     error_rate: 17,
@@ -123,61 +123,69 @@ it('degrades a workspace at an error rate of 0.5 or when wedged, and makes it re
     secret: 'hush-hush-hush',
   });
   await until('the unknown values in the report', async () => {
-    const words = JSON.stringify((await fixture.node(sick)).reported);
-    return words.includes('12.5') && words.includes('think') && words.includes('17') && !words.includes('hush');
+    const reported = JSON.stringify((await fixture.readNode(name)).reported);
+    return (
+      reported.includes('12.5') && reported.includes('think') && reported.includes('17') && !reported.includes('hush')
+    );
   });
-  expect(await fixture.status(sick)).toBe('ready');
-  const fact = await fixture.fact((await fixture.node(sick)).node_id, 'client.said');
+  expect(await fixture.readStatus(name)).toBe('ready');
+  const fact = await fixture.waitForFact((await fixture.readNode(name)).node_id, 'client.said');
   expect(fact.data.said).toEqual({ secret: '[struck out]' });
 });
 
-const refused = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c04';
+const refusedId = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c04';
 
 const badBodies: [string, string, unknown][] = [
   ['no id', '/registry/register', {}],
-  ['an id that is no UUID', '/registry/register', { id: 'workspace' }],
-  ['a list as card', '/registry/register', { id: other, agent_card: [] }],
-  ['an address that is none', '/registry/register', { id: '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c09', url: 'nowhere' }],
-  ['text as error rate', '/registry/heartbeat', { workspace_id: refused, error_rate: 'low' }],
+  ['an id that is not a UUID', '/registry/register', { id: 'workspace' }],
+  ['a list as card', '/registry/register', { id: otherId, agent_card: [] }],
+  ['an invalid address', '/registry/register', { id: '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c09', url: 'nowhere' }],
+  ['text as error rate', '/registry/heartbeat', { workspace_id: refusedId, error_rate: 'low' }],
   ['no workspace', '/registry/heartbeat', { error_rate: 0 }],
-  ['a list as metadata', '/registry/heartbeat', { workspace_id: refused, runtime_metadata: [] }],
-  ['no card', '/registry/update-card', { workspace_id: refused }],
+  ['a list as metadata', '/registry/heartbeat', { workspace_id: refusedId, runtime_metadata: [] }],
+  ['no card', '/registry/update-card', { workspace_id: refusedId }],
   ['no error', `/admin/workspaces/${id}/bootstrap-failed`, { log_tail: 'x' }],
   ['a number as log', `/admin/workspaces/${id}/bootstrap-failed`, { error: 'x', log_tail: 1 }],
 ];
 
 it('refuses fields of the wrong type, without a change', async () => {
-  const { auth_token: bearer } = await startWorkspace(fixture.url, others, refused);
-  const before = await fixture.tables.snapshot();
+  const { auth_token: bearer } = await startWorkspace(fixture.url, otherToken, refusedId);
+  const snapshotBefore = await fixture.tables.snapshot();
   for (const [what, path, body] of badBodies) {
-    const isBound = path === '/registry/heartbeat' || path === '/registry/update-card';
-    expectTheirError(await molecule(fixture.url, others, path, { body, ...(isBound && { bearer }) }), 400, what);
+    const needsCredential = path === '/registry/heartbeat' || path === '/registry/update-card';
+    expectProtocolError(
+      await postToMolecule(fixture.url, otherToken, path, { body, ...(needsCredential && { bearer }) }),
+      400,
+      what,
+    );
   }
-  expect(await fixture.tables.snapshot()).toEqual(before);
+  expect(await fixture.tables.snapshot()).toEqual(snapshotBefore);
 });
 
-it('rescues a failed workspace at its heartbeat, and fails a re-enrolment when its watcher reports a crash', async () => {
+it('rescues a failed workspace at its next heartbeat, and fails a re-enrolment when a watcher reports a crash', async () => {
   const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c07';
-  const { token: timed } = await protocolPool(fixture, 'timed', {
+  const { token: timed } = await createProtocolPool(fixture, 'timed', {
     budgets: { offline_seconds: 0.5 },
     heartbeat: { stale_after_seconds: 1 },
   });
   const waitForStatus = (status: string) =>
     until(`the workspace to be ${status}`, async () => {
-      const node = await fixture.node(name);
+      const node = await fixture.readNode(name);
       return node.status === status ? node : undefined;
     });
   const { beat, auth_token } = await startWorkspace(fixture.url, timed, name);
   /** Simulates the silence of three assumed intervals, which would take a minute and a half. */
   const simulateSilence = async () => {
-    await fixture.pace(name, { interval_seconds: 30, stale_seconds: 90 });
-    // An earlier heartbeat may be stored after this, with its stale time.
+    await fixture.waitForPace(name, { interval_seconds: 30, stale_seconds: 90 });
+    // An earlier heartbeat may be stored after an update and overwrite the stale time.
     await until('the workspace to be failed', async () => {
       await fixture.tables.query(
-        `update heartbeats set stale_seconds = 0.1 where node_instance_id = (select node_instance_id from nodes where name = $1)`,
+        `update heartbeats
+         set stale_seconds = 0.1
+         where node_instance_id = (select node_instance_id from nodes where name = $1)`,
         [name],
       );
-      return (await fixture.node(name)).status === 'failed';
+      return (await fixture.readNode(name)).status === 'failed';
     });
   };
   await beat();
@@ -189,8 +197,8 @@ it('rescues a failed workspace at its heartbeat, and fails a re-enrolment when i
       params: { id: node_id },
       query: { order: 'oldest' },
     });
-    const changes = items.flatMap(({ data }) => (data.to ? [`${data.by} ${data.to}`] : []));
-    return changes.length >= 7 ? changes : undefined;
+    const allChanges = items.flatMap(({ data }) => (data.to ? [`${data.by} ${data.to}`] : []));
+    return allChanges.length >= 7 ? allChanges : undefined;
   });
   expect(changes.slice(2)).toEqual([
     'claim-ready ready',
@@ -207,50 +215,50 @@ it('rescues a failed workspace at its heartbeat, and fails a re-enrolment when i
   });
   await waitForStatus('provisioning');
   const panic = { error: 'it never came up', log_tail: 'Kernel panic - not syncing: VFS' };
-  await molecule(fixture.url, timed, `/admin/workspaces/${name}/bootstrap-failed`, { body: panic });
+  await postToMolecule(fixture.url, timed, `/admin/workspaces/${name}/bootstrap-failed`, { body: panic });
   const failed = await waitForStatus('failed');
   expect(failed.verdict).toMatchObject({ rule: 'provision-error', reason: expect.stringContaining('kernel panicked') });
   const ended = await until('the operation to have ended', async () => {
-    const found = await fixture.client.call('operation-get', { params: { id: operation?.workflow_id ?? '' } });
-    return found.status === 'failed' ? found : undefined;
+    const current = await fixture.client.call('operation-get', { params: { id: operation?.workflow_id ?? '' } });
+    return current.status === 'failed' ? current : undefined;
   });
   expect(ended.error).toMatchObject({ code: 'kernel_panic' });
 
-  expectTheirError(await beat(), 409, 'a heartbeat of the former instance');
-  const again = await startWorkspace(fixture.url, timed, name, {}, { bearer: auth_token });
-  expect(again.auth_token).not.toBe(auth_token);
-  await again.beat();
+  expectProtocolError(await beat(), 409, 'a heartbeat of the former instance');
+  const returned = await startWorkspace(fixture.url, timed, name, {}, { bearer: auth_token });
+  expect(returned.auth_token).not.toBe(auth_token);
+  await returned.beat();
   await waitForStatus('ready');
 });
 
 it('accepts a crash report of a watcher only for workspaces of its pool', async () => {
   const failed = `/admin/workspaces/${id}/bootstrap-failed`;
-  const found = { error: 'it did not come up', log_tail: `${'y'.repeat(20_000)}\nNo space left on device` };
-  expect((await molecule(fixture.url, token, failed, { body: found })).status).toBe(200);
-  const { node_id, status } = await fixture.node(id);
-  const diagnosis = await fixture.fact(node_id, 'bootstrap.diagnosis');
+  const report = { error: 'it did not come up', log_tail: `${'y'.repeat(20_000)}\nNo space left on device` };
+  expect((await postToMolecule(fixture.url, token, failed, { body: report })).status).toBe(200);
+  const { node_id, status } = await fixture.readNode(id);
+  const diagnosis = await fixture.waitForFact(node_id, 'bootstrap.diagnosis');
   expect(diagnosis.origin).toBe('report');
-  expect(diagnosis.data).toMatchObject({ code: 'disk_full', certain: false, error: found.error });
+  expect(diagnosis.data).toMatchObject({ code: 'disk_full', certain: false, error: report.error });
   expect(String(diagnosis.data.log_tail).length).toBe(8192);
   expect(status).toBe('ready');
-  expectTheirError(await molecule(fixture.url, 'swj_wrong', failed, { body: found }), 401);
-  const nobody = `/admin/workspaces/${other.replace('02', '77')}/bootstrap-failed`;
-  expectTheirError(await molecule(fixture.url, token, nobody, { body: found }), 404);
+  expectProtocolError(await postToMolecule(fixture.url, 'swj_wrong', failed, { body: report }), 401);
+  const unknownWorkspace = `/admin/workspaces/${otherId.replace('02', '77')}/bootstrap-failed`;
+  expectProtocolError(await postToMolecule(fixture.url, token, unknownWorkspace, { body: report }), 404);
 });
 
 it('answers unknown calls with 404 in the molecule format', async () => {
   for (const path of ['/registry/discover', '/registry', '/admin/workspaces', '', '/workspaces/1'])
-    expectTheirError(await molecule(fixture.url, token, path, { body: {} }), 404, path);
+    expectProtocolError(await postToMolecule(fixture.url, token, path, { body: {} }), 404, path);
 });
 
 describe('a token', () => {
-  it('in an address is in no log, no evidence, no trace and no answer', async () => {
+  it('in an address appears in no log, evidence, trace or answer', async () => {
     // A token of another shape shows that redaction does not depend on the shape.
     const plain = 'a-plain-word-that-was-meant-to-be-secret';
-    const traced = { headers: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' } };
+    const traceOptions = { headers: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' } };
     const answers = [
-      await fleet.call('POST', '/nodes/register', nodeRegistration('discreet'), traced),
-      await fleet.call('POST', '/nodes/discreet/heartbeat', { status: 'ready' }, traced),
+      await fleet.call('POST', '/nodes/register', nodeRegistration('discreet'), traceOptions),
+      await fleet.call('POST', '/nodes/discreet/heartbeat', { status: 'ready' }, traceOptions),
     ];
     for (const secret of [token, plain])
       for (const path of [
@@ -262,8 +270,8 @@ describe('a token', () => {
         '/api/v1/nodes/x/status?a=1',
       ])
         answers.push(
-          await send(fixture.url, 'GET', `/compat/agentfield/${secret}${path}`, traced),
-          await molecule(fixture.url, secret, path, { body: {}, ...traced }),
+          await send(fixture.url, 'GET', `/compat/agentfield/${secret}${path}`, traceOptions),
+          await postToMolecule(fixture.url, secret, path, { body: {}, ...traceOptions }),
         );
     const spans = await until('the spans to arrive', () =>
       collector.spans.some(({ name }) => name === 'agentfield-node-heartbeat')
@@ -276,16 +284,16 @@ describe('a token', () => {
       );
       return rows.length > 0;
     });
-    const [kept] = await fixture.tables.query<{ text: string }>(
+    const [evidence] = await fixture.tables.query<{ text: string }>(
       `select string_agg(e::text, ' ') as text from evidence e`,
     );
     const texts = [
       log,
       spans,
-      kept?.text ?? '',
+      evidence?.text ?? '',
       ...answers.map(({ text, headers }) => text + JSON.stringify([...headers])),
     ];
-    for (const secret of [plain, token, others, fixture.token])
+    for (const secret of [plain, token, otherToken, fixture.token])
       expect(
         texts.map((text) => text.includes(secret)),
         secret,
@@ -293,18 +301,18 @@ describe('a token', () => {
     expect(log).toContain('agentfield-node-heartbeat');
   });
 
-  it('of a workspace is in no log and no evidence either', async () => {
+  it('of a workspace appears in no log and no evidence', async () => {
     const workspace = await startWorkspace(fixture.url, token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c05');
     await workspace.beat({ sample_error: `refused: ${workspace.auth_token}`, note: workspace.auth_token });
-    const [kept] = await fixture.tables.query<{ text: string }>(
+    const [evidence] = await fixture.tables.query<{ text: string }>(
       `select string_agg(e::text, ' ') as text from evidence e`,
     );
-    expect([log, kept?.text ?? ''].map((text) => text.includes(workspace.auth_token))).toEqual([false, false]);
+    expect([log, evidence?.text ?? ''].map((text) => text.includes(workspace.auth_token))).toEqual([false, false]);
   });
 
   it('is refused after it was revoked', async () => {
-    const { token: lost, token_id } = await protocolPool(fixture, 'fleet');
-    const client = agentField(fixture.url, lost);
+    const { token: lost, token_id } = await createProtocolPool(fixture, 'fleet');
+    const client = agentFieldClient(fixture.url, lost);
     await client.register('scout');
     expect((await client.beat('scout')).status).toBe(200);
     await fixture.client.call('join-token-delete', { params: { pool: 'fleet', id: token_id } });
@@ -318,7 +326,7 @@ it('answers a heartbeat without a query, while all tables are locked', async () 
   await workspace.beat();
   await fleet.register('steady', { lifecycle_status: 'ready' });
   await fleet.beat('steady', { status: 'ready' });
-  const beats = async () => {
+  const sendBeats = async () => {
     const statuses = new Set<number>();
     for (let beat = 0; beat < 3; beat++) {
       statuses.add((await fleet.beat('steady', { status: 'ready', timestamp: String(beat) })).status);
@@ -326,8 +334,8 @@ it('answers a heartbeat without a query, while all tables are locked', async () 
     }
     return [...statuses].join();
   };
-  // Evidence of the registration arrives later and causes one more read, and after that none. A
-  // read while the tables are locked one by one could deadlock with us.
+  // Evidence of the registration arrives later and causes one last read. If that read happens while
+  // the tables are being locked one by one, it can deadlock with this transaction.
   await until('heartbeats to be answered while the tables are locked', async () => {
     await fixture.tables.query('begin');
     try {
@@ -336,10 +344,10 @@ it('answers a heartbeat without a query, while all tables are locked', async () 
       await fixture.tables.query('rollback');
       return false;
     }
-    const answered = beats();
-    const inTime = await Promise.race([answered, pause(systemClock, 2_000).then(() => 'too late')]);
+    const answered = sendBeats();
+    const result = await Promise.race([answered, pause(systemClock, 2_000).then(() => 'too late')]);
     await fixture.tables.query('rollback');
     await answered;
-    return inTime === '200';
+    return result === '200';
   });
 });

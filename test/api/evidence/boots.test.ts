@@ -1,6 +1,4 @@
-/**
- * Boot budgets: the what-if analysis of recorded boots, and how a budget is set or learned.
- */
+/** Tests the what-if analysis of recorded boots, and how a boot budget is set or learned. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { moment, systemClock } from '../../../src/base/clock.ts';
@@ -24,29 +22,30 @@ afterAll(async () => {
   await server.stop();
 });
 
-const pool = (name: string, budgets = {}) =>
+const declarePool = (name: string, budgets = {}) =>
   server.client.call('pool-put', { params: { pool: name }, body: { driver: 'external', budgets } });
-const record = (name: string, boots: readonly TimedBoot[]) => recordBoots(tables, { pool: name, boots, until: now() });
-const boots = (name: string) => server.client.call('pool-boots', { params: { pool: name } });
-const whatIfOf = (name: string, budget_seconds: number) =>
+const recordPoolBoots = (name: string, boots: readonly TimedBoot[]) =>
+  recordBoots(tables, { pool: name, boots, until: now() });
+const readBoots = (name: string) => server.client.call('pool-boots', { params: { pool: name } });
+const askWhatIf = (name: string, budget_seconds: number) =>
   server.client.call('pool-what-if', { params: { pool: name }, body: { budget_seconds } });
 
-/** The audit is shown in commit order, so a row may wait for an earlier transaction. */
+/** The audit shows rows in commit order, so a row may have to wait for an earlier transaction. */
 const waitForAudit = (name: string, seconds: number) =>
   until('the new budget in the audit', async () => {
     const { items } = await server.client.call('audit-list', {});
     return items.find(({ kind, data }) => kind === 'pool.budget_set' && data.pool === name && data.seconds === seconds);
   });
 
-describe('another budget', () => {
-  it('names the boot that it would have failed, beside the current budget', async () => {
-    await pool('slow', { provision_seconds: 720, rescue_seconds: 0 });
-    const ids = await record('slow', [
+describe('the what-if analysis of a budget', () => {
+  it('names the boots that the budget would have failed, next to the current budget', async () => {
+    await declarePool('slow', { provision_seconds: 720, rescue_seconds: 0 });
+    const ids = await recordPoolBoots('slow', [
       { seconds: 423, outcome: 'completed' },
       { seconds: 95, outcome: 'completed' },
       { seconds: 720, outcome: 'timed_out' },
     ]);
-    expect(await whatIfOf('slow', 400)).toMatchObject({
+    expect(await askWhatIf('slow', 400)).toMatchObject({
       pool: 'slow',
       phase: 'provision',
       boots: 3,
@@ -57,32 +56,32 @@ describe('another budget', () => {
       predicted_false_kill_share: expect.closeTo(0.5, 9),
       current: { budget_seconds: 720, budget_source: 'pool', false_kill_count: 0 },
     });
-    expect((await whatIfOf('slow', 430)).false_kills).toEqual([]);
+    expect((await askWhatIf('slow', 430)).false_kills).toEqual([]);
   });
 
-  it('has a rescue window of a week in an external pool that sets none', async () => {
-    await pool('rescued');
+  it('assumes a rescue window of a week in an external pool that sets none', async () => {
+    await declarePool('rescued');
     await server.client.call('pool-budget', {
       params: { pool: 'rescued' },
       body: { budget_seconds: 800, reason: 'to begin with' },
     });
-    await record('rescued', [{ seconds: 500, outcome: 'completed' }]);
-    const external = await whatIfOf('rescued', 400);
+    await recordPoolBoots('rescued', [{ seconds: 500, outcome: 'completed' }]);
+    const external = await askWhatIf('rescued', 400);
     expect(external.rescue_seconds, 'the rescue window of an external pool').toBe(7 * 86_400);
     expect(external.false_kills).toMatchObject([{ rescued: true }]);
   });
 
-  it('is computed in SQL with the same result as the rule', async () => {
-    await pool('any', { rescue_seconds: 60 });
-    const any: fc.Arbitrary<TimedBoot> = fc.record({
+  it('has the same result in SQL as in the lifecycle code', async () => {
+    await declarePool('any', { rescue_seconds: 60 });
+    const anyBoot: fc.Arbitrary<TimedBoot> = fc.record({
       seconds: fc.integer({ min: 1, max: 1000 }),
       outcome: fc.constantFrom('completed', 'late', 'timed_out', 'cancelled'),
     });
-    const all = fc.sample(any, { numRuns: 400, seed: 7 });
-    await record('any', all);
+    const sampledBoots = fc.sample(anyBoot, { numRuns: 400, seed: 7 });
+    await recordPoolBoots('any', sampledBoots);
     for (const budget_seconds of [1, 100, 500, 999, 1000]) {
-      const expected = whatIf(all, { budget_seconds, rescue_seconds: 60 });
-      const { false_kills, stuck, ...counted } = await whatIfOf('any', budget_seconds);
+      const expected = whatIf(sampledBoots, { budget_seconds, rescue_seconds: 60 });
+      const { false_kills, stuck, ...counted } = await askWhatIf('any', budget_seconds);
       expect(counted).toMatchObject({
         boots: expected.boots,
         false_kill_count: expected.false_kills.length,
@@ -110,7 +109,7 @@ describe('another budget', () => {
 
 describe('a budget', () => {
   it('is set with a reason, which the audit shows', async () => {
-    await pool('set', { provision_seconds: 600 });
+    await declarePool('set', { provision_seconds: 600 });
     const reply = await server.client.call('pool-budget', {
       params: { pool: 'set' },
       body: { budget_seconds: 900, reason: 'the mirror is slow' },
@@ -133,17 +132,17 @@ describe('a budget', () => {
   });
 
   it('is refused with a floor above its ceiling', async () => {
-    await expect(pool('crossed', { floor_seconds: 100, ceiling_seconds: 99 })).rejects.toMatchObject({
+    await expect(declarePool('crossed', { floor_seconds: 100, ceiling_seconds: 99 })).rejects.toMatchObject({
       problem: { code: 'invalid_request', errors: [{ path: '/body/budgets/floor_seconds' }] },
     });
-    expect(await pool('crossed', { floor_seconds: 99, ceiling_seconds: 99 })).toMatchObject({ generation: 1 });
+    expect(await declarePool('crossed', { floor_seconds: 99, ceiling_seconds: 99 })).toMatchObject({ generation: 1 });
   });
 
-  it('is learned if the pool asks for it, and the next machine gets it', async () => {
-    await record('taught', evenBoots(60, 400));
-    await pool('taught', { policy: 'learned', provision_seconds: 720 });
+  it('is learned if the pool has the policy learned, and the next machine gets the learned budget', async () => {
+    await recordPoolBoots('taught', evenBoots(60, 400));
+    await declarePool('taught', { policy: 'learned', provision_seconds: 720 });
     const phase = await until('the learned budget', async () => {
-      const [provision] = (await boots('taught')).phases;
+      const [provision] = (await readBoots('taught')).phases;
       return provision?.budget_source === 'learned' ? provision : undefined;
     });
     expect(phase).toMatchObject({
@@ -157,30 +156,30 @@ describe('a budget', () => {
     expect(phase.survival).toHaveLength(61);
     const { node } = await server.client.call('node-create', { body: { pool: 'taught' } });
     expect(node).toMatchObject({ budget_seconds: 600, budget_source: 'learned' });
-    expect((await boots('taught')).phases[0]).toMatchObject({ running: 1 });
+    expect((await readBoots('taught')).phases[0]).toMatchObject({ running: 1 });
   });
 
   it('that an operator sets replaces the learned budget', async () => {
     const body = { budget_seconds: 720, reason: 'the mirror is slow today' };
     await server.client.call('pool-budget', { params: { pool: 'taught' }, body });
     const auditRow = await waitForAudit('taught', 720);
-    expect(auditRow.data).toMatchObject({ pool: 'taught', from_source: 'learned', from_seconds: 600, seconds: 720 });
-    expect(auditRow.summary).toBe('provision budget of pool taught set to 720 s, was 600 s: the mirror is slow today');
+    expect(auditRow.data).toMatchObject({
+      ...{ pool: 'taught', phase: 'provision', from_source: 'learned', from_seconds: 600, seconds: 720 },
+      ...{ policy: 'learned', reason: body.reason },
+    });
     const fixed = { ...body, budget_seconds: 900, policy: 'fixed' as const };
     await server.client.call('pool-budget', { params: { pool: 'taught' }, body: fixed });
-    expect((await waitForAudit('taught', 900)).summary).toMatch(
-      /^provision budget of pool taught set to 900 s, .*; learning is off: the mirror is slow today$/,
-    );
+    expect((await waitForAudit('taught', 900)).data).toMatchObject({ policy: 'fixed', reason: body.reason });
   });
 
   it('for the start phase has the rescue window of the learned budget', async () => {
-    await record('hosted', evenBoots(60, 400));
+    await recordPoolBoots('hosted', evenBoots(60, 400));
     await server.client.call('pool-put', {
       params: { pool: 'hosted' },
       body: { driver: 'local', budgets: { policy: 'learned', provision_seconds: 720 } },
     });
     const [, start] = await until('the learned budget', async () => {
-      const { phases } = await boots('hosted');
+      const { phases } = await readBoots('hosted');
       return phases[0]?.budget_source === 'learned' ? phases : undefined;
     });
     const reply = await server.client.call('pool-what-if', {
@@ -192,10 +191,10 @@ describe('a budget', () => {
   });
 });
 
-it('ignores boots of machines that joined by themselves, which have no known start', async () => {
-  await pool('joined');
+it('ignores boots of machines that joined by themselves, because the start of their boot is unknown', async () => {
+  await declarePool('joined');
   const { token = '' } = await server.client.call('join-token-create', { params: { pool: 'joined' }, body: {} });
   await server.as('').call('agent-register', { body: { join_token: token, name: 'mine', version: '1.0.0' } });
-  const [provision] = (await boots('joined')).phases;
+  const [provision] = (await readBoots('joined')).phases;
   expect(provision).toMatchObject({ samples: [], p50_seconds: null, running: 0 });
 });

@@ -1,6 +1,4 @@
-/**
- * `slipway bundle` writes one archive with everything about a machine, and without secrets.
- */
+/** `slipway bundle` writes an archive with everything about a machine, and without secrets. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,10 +31,10 @@ function unpack(path: string): Map<string, string> {
   return files;
 }
 
-const bundle = (id: string, token: string, output: string) =>
+const runBundle = (id: string, token: string, output: string) =>
   runCli(['bundle', id, '--output', output, '--json'], { server: fixture.url, env: { SLIPWAY_TOKEN: token } });
 
-const planted = {
+const plantedSecrets = {
   environment: 'no-name-gives-it-away-7391',
   password: 'hunter2-in-a-line',
   header: 'abcdef0123456789abcdef',
@@ -50,21 +48,24 @@ it('contains everything about a machine, and no secret', async () => {
   const { client } = fixture;
   const body = {
     driver: 'local',
-    spec: { env: { GREETING: planted.environment }, setup: `export PASSWORD=${planted.password}` },
+    spec: { env: { GREETING: plantedSecrets.environment }, setup: `export PASSWORD=${plantedSecrets.password}` },
   };
   await client.call('pool-put', { params: { pool: 'rig' }, body });
-  await machine.log(2, `psql: password=${planted.password}`);
-  await machine.log(3, `curl -H "Authorization: Bearer ${planted.header}"`);
-  await machine.log(4, `a token of ours: ${planted.token}, a key of theirs: ${planted.key}, and ${fixture.token}`);
+  await machine.log(2, `psql: password=${plantedSecrets.password}`);
+  await machine.log(3, `curl -H "Authorization: Bearer ${plantedSecrets.header}"`);
+  await machine.log(
+    4,
+    `a token of ours: ${plantedSecrets.token}, a key of theirs: ${plantedSecrets.key}, and ${fixture.token}`,
+  );
   await machine.log(5, '-----BEGIN PRIVATE KEY-----');
-  await machine.log(6, planted.private_key);
+  await machine.log(6, plantedSecrets.private_key);
   const facts = [
     {
       at: '2030-01-01T00:00:00Z',
       layer: 'node',
       kind: 'said',
-      summary: `it said ${planted.token}`,
-      data: { password: planted.password },
+      summary: `it said ${plantedSecrets.token}`,
+      data: { password: plantedSecrets.password },
     },
   ];
   await machine.call('agent-evidence', { body: { facts } });
@@ -74,7 +75,7 @@ it('contains everything about a machine, and no secret', async () => {
   });
 
   const path = join(dir, 'all.tar.gz');
-  const result = await bundle(machine.node_id, fixture.token, path);
+  const result = await runBundle(machine.node_id, fixture.token, path);
   expect(result).toMatchObject({ code: 0, stderr: '' });
   expect(statSync(path).mode & 0o777).toBe(0o600);
   const files = unpack(path);
@@ -87,7 +88,7 @@ it('contains everything about a machine, and no secret', async () => {
   expect(JSON.parse(files.get('allocation.json') ?? '')).toMatchObject({ allocation_id: allocation.allocation_id });
   expect(JSON.parse(files.get('server/settings.json') ?? '')).toHaveProperty(['decides_by', 'brake']);
   const secrets = {
-    ...planted,
+    ...plantedSecrets,
     own: fixture.token,
     credential: machine.credential,
     database: new URL(fixture.database_url).password,
@@ -95,35 +96,35 @@ it('contains everything about a machine, and no secret', async () => {
   for (const [what, secret] of Object.entries(secrets).filter(([, text]) => text !== ''))
     for (const [name, text] of files) expect(text.includes(secret), `${what} in ${name}`).toBe(false);
 
-  const again = await bundle(machine.node_id, fixture.token, path);
-  expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('Cannot write the bundle') });
+  const secondResult = await runBundle(machine.node_id, fixture.token, path);
+  expect(secondResult).toMatchObject({ code: 1, stderr: expect.stringContaining('Cannot write the bundle') });
 });
 
-it('hides the values of an environment, whatever their names', async () => {
+it('masks all values of an environment, whatever their names are', async () => {
   const { allocation } = await fixture.client.call('allocation-create', { body: { pool: 'rig' } });
   const path = join(dir, 'rig.tar.gz');
-  expect(await bundle(allocation.allocation_id, fixture.token, path)).toMatchObject({ code: 0 });
+  expect(await runBundle(allocation.allocation_id, fixture.token, path)).toMatchObject({ code: 0 });
   const files = unpack(path);
   expect(files.get('pool.json')).toContain('GREETING');
-  for (const secret of [planted.environment, planted.password])
+  for (const secret of [plantedSecrets.environment, plantedSecrets.password])
     for (const [name, text] of files) expect(text.includes(secret), name).toBe(false);
 });
 
-it('contains for a tenant what it may see, and names the missing files', async () => {
+it('contains only what its tenant may see, and names the missing files', async () => {
   const path = join(dir, 'tenant.tar.gz');
-  const { code, stdout } = await bundle(fixture.acme.allocation.allocation_id, fixture.acme.token, path);
+  const { code, stdout } = await runBundle(fixture.acme.allocation.allocation_id, fixture.acme.token, path);
   expect(code).toBe(0);
   const missing = JSON.parse(stdout).files.filter((file: { missing: string | null }) => file.missing !== null);
   expect(missing.map(({ name }: { name: string }) => name)).toEqual(
     expect.arrayContaining(['pool.json', 'server/settings.json']),
   );
-  for (const { missing: why } of missing) expect(why).toMatch(/^(scope_insufficient|role_insufficient): /);
+  for (const { missing: reason } of missing) expect(reason).toMatch(/^(scope_insufficient|role_insufficient): /);
   for (const [name, text] of unpack(path)) expect(text.includes('globex'), name).toBe(false);
 });
 
-it('is refused for an unknown machine', async () => {
+it('is not written for an unknown machine', async () => {
   const path = join(dir, 'nothing.tar.gz');
-  expect((await bundle('node_0000000000', fixture.token, path)).code).toBe(4);
-  expect((await bundle('never-heard-of', fixture.token, path)).code).toBe(1);
+  expect((await runBundle('node_0000000000', fixture.token, path)).code).toBe(4);
+  expect((await runBundle('never-heard-of', fixture.token, path)).code).toBe(1);
   expect(existsSync(path)).toBe(false);
 });

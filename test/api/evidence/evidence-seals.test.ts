@@ -1,6 +1,6 @@
 /**
- * Sealed evidence end to end: the server seals by itself, and the command finds what was changed in
- * the database.
+ * Tests sealed evidence end to end. The server seals evidence by itself, and `slipway verify-store`
+ * finds what was changed in the database.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -21,10 +21,11 @@ let key_file: string;
 beforeAll(async () => {
   server = await inProcessServer();
   dba = openDatabase({ url: server.database_url });
-  key_file = await publicKeys('public.pem');
+  key_file = await exportPublicKeys('public.pem');
 });
-/** The keys, as an operator keeps them elsewhere. */
-async function publicKeys(name: string): Promise<string> {
+
+/** Writes the public keys to a file, as an operator keeps them elsewhere. */
+async function exportPublicKeys(name: string): Promise<string> {
   const { stdout } = await runCli(['keys', 'public', '--data-dir', server.data_dir]);
   const file = join(server.data_dir, name);
   await writeFile(file, stdout);
@@ -53,15 +54,15 @@ async function verify(...args: string[]): Promise<Report['evidence'] & { code: n
   return { code, ...(JSON.parse(stdout) as Report).evidence };
 }
 
-const sealed = () =>
+const waitForSeals = () =>
   until('everything to be sealed', async () => {
     const report = await verify();
     return report.unsealed.rows === 0 && report.rows > 0 ? report : undefined;
   });
 
-test('seals evidence by itself, which verifies with a key from the key file', async () => {
+test('seals evidence by itself, and the evidence verifies with the exported public key', async () => {
   await server.client.call('pool-put', { params: { pool: 'outside' }, body: { driver: 'external' } });
-  await sealed();
+  await waitForSeals();
   const report = await verify('--public-key', key_file);
   expect(report).toMatchObject({ code: 0, faults: [], pinned: true });
   const { stdout } = await slipway('verify-store', '--public-key', key_file, '--expect-head', report.head.hash);
@@ -72,10 +73,10 @@ test('seals evidence by itself, which verifies with a key from the key file', as
   ]);
 });
 
-test('names a deleted row with its partition, and fails', async () => {
-  const { rows } = await sealed();
+test('fails after a row was deleted, and names the row and its partition', async () => {
+  const { rows } = await waitForSeals();
   await dba.query('create table spare as select * from evidence');
-  const [gone] = await dba.query<{ cursor: string; layer: string }>(
+  const [deletedRow] = await dba.query<{ cursor: string; layer: string }>(
     `delete from evidence where (xid, seq) = (select xid, seq from evidence order by xid, seq limit 1)
      returning xid || '-' || seq as cursor, layer`,
   );
@@ -83,31 +84,31 @@ test('names a deleted row with its partition, and fails', async () => {
   expect(report).toMatchObject({
     code: 1,
     rows: expect.any(Number),
-    faults: [{ code: 'row_deleted', partition: gone?.layer, cursor: gone?.cursor }],
+    faults: [{ code: 'row_deleted', partition: deletedRow?.layer, cursor: deletedRow?.cursor }],
   });
   expect(report.rows).toBeGreaterThanOrEqual(rows - 1);
   const { stdout } = await slipway('verify-store');
-  expect(stdout).toContain(`${gone?.layer}: row ${gone?.cursor} was deleted`);
-  await dba.query(`insert into evidence select * from spare where xid || '-' || seq = $1`, [gone?.cursor]);
+  expect(stdout).toContain(`${deletedRow?.layer}: row ${deletedRow?.cursor} was deleted`);
+  await dba.query(`insert into evidence select * from spare where xid || '-' || seq = $1`, [deletedRow?.cursor]);
   expect((await verify()).faults).toEqual([]);
 });
 
-test('rejects an unknown key', async () => {
-  const other = join(server.data_dir, 'other.json');
+test('rejects seals if only an unknown key is given', async () => {
+  const unknownKeyFile = join(server.data_dir, 'other.json');
   await runCli(['keys', 'rotate', '--key-file', join(server.data_dir, 'keys.json')]);
   await writeFile(
-    other,
+    unknownKeyFile,
     JSON.stringify({
       keys: [{ kid: 'x', public_key: 'MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=' }],
     }),
   );
-  const report = await verify('--public-key', other);
+  const report = await verify('--public-key', unknownKeyFile);
   expect(report.code).toBe(1);
   expect(report.faults[0]).toMatchObject({ code: 'checkpoint_unsigned' });
 });
 
 test('does not trust a key that was planted in the database', async () => {
-  await sealed();
+  await waitForSeals();
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   const planted = publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
   await dba.query(`insert into evidence_keys values ('key_planted', $1, 1, now())`, [planted]);
@@ -130,9 +131,9 @@ test('does not trust a key that was planted in the database', async () => {
   expect(await verify()).toMatchObject({ code: 0, faults: [] });
 });
 
-test('verifies with the former public key after a rotation, which endorsed the new one', async () => {
+test('verifies with the former public key after a rotation, because the former key endorsed the new one', async () => {
   await server.client.call('pool-put', { params: { pool: 'after-rotation' }, body: { driver: 'external' } });
-  await sealed();
+  await waitForSeals();
   expect(await verify('--public-key', key_file)).toMatchObject({ code: 0, faults: [] });
   await until('the new key to be listed', async () => {
     const { keys } = await server.client.call('key-list', {});
@@ -141,16 +142,18 @@ test('verifies with the former public key after a rotation, which endorsed the n
 });
 
 let tenant: Client;
-async function acme(): Promise<Client> {
+async function tenantClient(): Promise<Client> {
   if (!tenant) {
-    const made = await server.client.call('token-create', { body: { name: 'acme', role: 'operator', tenant: 'acme' } });
-    tenant = server.as(made.token ?? '');
+    const created = await server.client.call('token-create', {
+      body: { name: 'acme', role: 'operator', tenant: 'acme' },
+    });
+    tenant = server.as(created.token ?? '');
   }
   return tenant;
 }
 
-async function released(pool: string): Promise<string> {
-  const { allocation } = await (await acme()).call('allocation-create', { body: { pool } });
+async function createReleasedAllocation(pool: string): Promise<string> {
+  const { allocation } = await (await tenantClient()).call('allocation-create', { body: { pool } });
   const id = allocation.allocation_id;
   if (pool === 'local')
     await until(
@@ -174,7 +177,7 @@ async function released(pool: string): Promise<string> {
 }
 
 test('issues a certificate that verifies offline, and fails with one flipped byte', async () => {
-  const id = await released('local');
+  const id = await createReleasedAllocation('local');
   const file = join(server.data_dir, 'certificate.json');
   expect(await slipway('certificate', id, '--output', file)).toMatchObject({ code: 0 });
   const bytes = await readFile(file);
@@ -188,10 +191,11 @@ test('issues a certificate that verifies offline, and fails with one flipped byt
     instances: [{ driver: 'local', spec_sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }],
   });
   expect(certificate.proofs.length).toBeGreaterThan(0);
-  // Offline: the address leads nowhere. The key was rotated above, and the file holds no
-  // endorsement.
-  const newest = await publicKeys('rotated.pem');
-  const offline = (path: string) => runCli(['verify', path, '--public-key', newest], { server: 'http://127.0.0.1:9' });
+  // No server listens at this address, so the command has to work offline. The key was rotated
+  // above and the certificate holds no endorsement, so the newest key is needed.
+  const newestKeys = await exportPublicKeys('rotated.pem');
+  const offline = (path: string) =>
+    runCli(['verify', path, '--public-key', newestKeys], { server: 'http://127.0.0.1:9' });
   expect(await offline(file)).toMatchObject({
     code: 0,
     stdout: expect.stringContaining(`Valid: ${id} of tenant acme`),
@@ -200,7 +204,7 @@ test('issues a certificate that verifies offline, and fails with one flipped byt
   broken[bytes.length >> 1] = (broken[bytes.length >> 1] ?? 0) ^ 1;
   await writeFile(`${file}.broken`, broken);
   expect(await offline(`${file}.broken`)).toMatchObject({ code: 1, stdout: expect.stringContaining('INVALID') });
-  // It names its place in the chain of the store.
+  // The certificate names its row in the store.
   const [row] = await dba.query<{ kind: string; allocation_id: string }>(
     `select kind, allocation_id from evidence where layer = $1 and xid || '-' || seq = $2`,
     [certificate.chain.partition, certificate.chain.cursor],
@@ -208,18 +212,19 @@ test('issues a certificate that verifies offline, and fails with one flipped byt
   expect(row).toEqual({ kind: 'allocation.released', allocation_id: id });
 }, 120_000);
 
-test('issues no certificate once retention may have dropped the proofs', async () => {
-  const id = await released('local');
+test('issues no certificate if retention may have dropped the proofs', async () => {
+  const id = await createReleasedAllocation('local');
   const issue = () => server.client.call('allocation-certificate', { params: { id } });
   await until('the certificate to be issued', () => issue().catch(() => undefined));
   const [operation] = await dba.query<{ created_at: Date }>(
     `select created_at from operations where allocation_id = $1 and kind = 'allocation-release'`,
     [id],
   );
-  const began = operation?.created_at.getTime() ?? 0;
+  const beganMs = operation?.created_at.getTime() ?? 0;
   const cut = async (layer: string, before: Date) => {
     await dba.transaction(async (tx) => {
-      // Retention takes months; this skips the trigger that requires a signed checkpoint for a cut.
+      // Retention takes months. This mode skips the trigger that requires a signed checkpoint for a
+      // cut.
       await tx.query(`set local session_replication_role = 'replica'`);
       await tx.query(
         `insert into evidence_cuts (piece, layer, before, cut_at, facts) values ('test', $1, $2, now(), 0)`,
@@ -233,28 +238,28 @@ test('issues no certificate once retention may have dropped the proofs', async (
     await dba.query(`delete from evidence_cuts where piece = 'test'`);
     return answer;
   };
-  expect(await cut('provider', new Date(began + 1))).toBe('evidence_cut');
-  expect(await cut('node', new Date(began + 1))).toBe('evidence_cut');
-  // The allocation may be older than the evidence, and other layers hold no proofs.
-  expect(await cut('provider', new Date(began))).toBe('proven');
-  expect(await cut('transport', new Date(began + 1))).toBe('proven');
+  expect(await cut('provider', new Date(beganMs + 1))).toBe('evidence_cut');
+  expect(await cut('node', new Date(beganMs + 1))).toBe('evidence_cut');
+  // A cut before the release began, or in another layer, removes no proofs.
+  expect(await cut('provider', new Date(beganMs))).toBe('proven');
+  expect(await cut('transport', new Date(beganMs + 1))).toBe('proven');
 }, 120_000);
 
-test('issues no certificate before the release, and only its own to a tenant', async () => {
-  const { allocation } = await (await acme()).call('allocation-create', { body: { pool: 'outside' } });
+test('issues no certificate before the release, and issues one to the tenant afterwards', async () => {
+  const { allocation } = await (await tenantClient()).call('allocation-create', { body: { pool: 'outside' } });
   const params = { id: allocation.allocation_id };
   await expect(server.client.call('allocation-certificate', { params })).rejects.toMatchObject({
     problem: { code: 'allocation_not_released', status: 409 },
   });
-  const id = await released('outside');
+  const id = await createReleasedAllocation('outside');
   const certificate = await until('the certificate to be issued', async () =>
-    (await acme()).call('allocation-certificate', { params: { id } }).catch(() => undefined),
+    (await tenantClient()).call('allocation-certificate', { params: { id } }).catch(() => undefined),
   );
   expect(certificate).toMatchObject({ release: 'no_machine', node_id: null, proofs: [] });
 });
 
-test('exports evidence that verifies offline, resumes, and shows a changed, removed or moved line', async () => {
-  await sealed();
+test('exports evidence that verifies offline, can be resumed, and reveals a changed or removed line', async () => {
+  await waitForSeals();
   const file = join(server.data_dir, 'evidence.jsonl');
   expect((await slipway('export', '--output', file)).code).toBe(0);
   const offline = async (path: string) => {
@@ -273,42 +278,43 @@ test('exports evidence that verifies offline, resumes, and shows a changed, remo
   const last = JSON.parse(lines.at(-1) ?? '') as { type: string; body: string };
   expect(last.type).toBe('checkpoint');
   await server.client.call('pool-put', { params: { pool: 'later' }, body: { driver: 'external' } });
-  await sealed();
+  await waitForSeals();
   const { through } = JSON.parse(last.body) as { through: string };
   expect((await slipway('export', '--since', through, '--output', file)).code).toBe(0);
-  const more = await offline(file);
-  expect(more).toMatchObject({ code: 0, faults: [] });
-  expect(more.rows).toBeGreaterThan(whole.rows);
+  const resumed = await offline(file);
+  expect(resumed).toMatchObject({ code: 0, faults: [] });
+  expect(resumed.rows).toBeGreaterThan(whole.rows);
 
   const rowAt = lines.findIndex((line) => line.startsWith('{"type":"row"'));
   const cursor = (JSON.parse(lines[rowAt] ?? '') as { cursor: string }).cursor;
-  const changed = async (edit: (all: string[]) => string[]) => {
+  const verifyEdited = async (edit: (all: string[]) => string[]) => {
     await writeFile(`${file}.changed`, `${edit([...lines]).join('\n')}\n`);
     return offline(`${file}.changed`);
   };
-  expect(await changed((all) => all.toSpliced(rowAt, 1))).toMatchObject({
+  expect(await verifyEdited((all) => all.toSpliced(rowAt, 1))).toMatchObject({
     code: 1,
     faults: [{ code: 'row_deleted', cursor }],
   });
   expect(
-    await changed((all) => all.with(rowAt, (all[rowAt] ?? '').replace('"summary":"', '"summary":"x'))),
+    await verifyEdited((all) => all.with(rowAt, (all[rowAt] ?? '').replace('"summary":"', '"summary":"x'))),
   ).toMatchObject({ code: 1, faults: [{ code: 'row_changed', cursor }] });
   expect(
-    await changed((all) => all.with(rowAt, (all[rowAt] ?? '').replace(/"number":\d+/, '"number":99999'))),
+    await verifyEdited((all) => all.with(rowAt, (all[rowAt] ?? '').replace(/"number":\d+/, '"number":99999'))),
   ).toMatchObject({ code: 1, faults: [{ code: 'row_changed', cursor }] });
-  expect((await changed((all) => all.slice(0, rowAt + 1))).code).toBe(1);
+  expect((await verifyEdited((all) => all.slice(0, rowAt + 1))).code).toBe(1);
 });
 
 test('writes one line per record in the other formats', async () => {
-  const count = async (format: string) => (await slipway('export', '--format', format)).stdout.trimEnd().split('\n');
-  const cef = await count('cef');
-  const syslog = await count('syslog');
+  const exportLines = async (format: string) =>
+    (await slipway('export', '--format', format)).stdout.trimEnd().split('\n');
+  const cef = await exportLines('cef');
+  const syslog = await exportLines('syslog');
   expect(cef.length).toBeGreaterThan(10);
   expect(cef.every((line) => line.startsWith('CEF:0|Slipway|Slipway|'))).toBe(true);
   expect(syslog.every((line) => /^<\d+>1 \S+ slipway-\w+ slipway - \S+ \[slipway@32473 /.test(line))).toBe(true);
 });
 
-test('continues a followed export with later seals', async () => {
+test('a followed export continues with later seals', async () => {
   const running = startCli(['export', '--follow'], { server: server.url, env: { SLIPWAY_TOKEN: server.token } });
   await running.printed('"type":"checkpoint"');
   await server.client.call('pool-put', { params: { pool: 'followed' }, body: { driver: 'external' } });

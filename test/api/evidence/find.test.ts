@@ -1,6 +1,6 @@
 /**
- * Every id resolves to what it names, for callers that may see it; a tenant learns about its own
- * things only.
+ * Every id resolves to what it names, for callers that may see it. A tenant learns nothing about
+ * resources of other tenants.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../../../src/cli/testing/run-cli.ts';
@@ -14,13 +14,13 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.stop());
 
-const found = async (client: Client, id: string) => {
-  const { items, ...rest } = await client.call('thing-find', { query: { id } });
-  return { ...rest, ids: items.map((item) => item.id) };
+const findThing = async (client: Client, id: string) => {
+  const { items, ...answer } = await client.call('thing-find', { query: { id } });
+  return { ...answer, ids: items.map((item) => item.id) };
 };
 
-/** Every id of a tenant's machine, and what it resolves to. */
-const namesOf = ({ allocation, machine, name }: Tenant) => {
+/** Every id of a tenant's allocation and machine, each with the id it resolves to. */
+const idsOf = ({ allocation, machine, name }: Tenant) => {
   const { allocation_id, workflow_id, correlation_id } = allocation;
   return {
     allocation_id: [allocation_id, allocation_id],
@@ -35,22 +35,22 @@ const namesOf = ({ allocation, machine, name }: Tenant) => {
 
 describe('any id', () => {
   it("resolves to what it names, for the fleet's operators and for its tenant", async () => {
-    for (const [kind, [id, leads_to]] of Object.entries(namesOf(fixture.acme)))
+    for (const [kind, [id, resolved]] of Object.entries(idsOf(fixture.acme)))
       for (const client of [fixture.client, fixture.acme.client]) {
-        const { known, ids } = await found(client, id);
-        expect({ known, ids }, kind).toEqual({ known: true, ids: expect.arrayContaining([leads_to]) });
+        const { known, ids } = await findThing(client, id);
+        expect({ known, ids }, kind).toEqual({ known: true, ids: expect.arrayContaining([resolved]) });
       }
-    const { as_request, ids, meant } = await found(fixture.client, fixture.acme.allocation.correlation_id);
+    const { as_request, ids, meant } = await findThing(fixture.client, fixture.acme.allocation.correlation_id);
     expect(meant?.id).toBe(fixture.acme.allocation.allocation_id);
     expect(as_request).toBe(true);
     expect(ids).toContain(fixture.acme.allocation.workflow_id);
   });
 
-  it('of another tenant is unknown, like one that does not exist', async () => {
-    const nobodys = await fixture.globex.client.call('thing-find', { query: { id: 'node_nobodys' } });
-    expect(nobodys).toEqual({ known: false, as_request: false, items: [], meant: null, requests: [] });
-    for (const [kind, [id]] of Object.entries(namesOf(fixture.acme)))
-      expect(await fixture.globex.client.call('thing-find', { query: { id } }), kind).toEqual(nobodys);
+  it('of another tenant gets the same answer as an id that does not exist', async () => {
+    const unknownAnswer = await fixture.globex.client.call('thing-find', { query: { id: 'node_unknown' } });
+    expect(unknownAnswer).toEqual({ known: false, as_request: false, items: [], meant: null, requests: [] });
+    for (const [kind, [id]] of Object.entries(idsOf(fixture.acme)))
+      expect(await fixture.globex.client.call('thing-find', { query: { id } }), kind).toEqual(unknownAnswer);
   });
 
   it('of an allocation lists every request that touched it', async () => {
@@ -59,22 +59,22 @@ describe('any id', () => {
     expect(requests[0]).toMatchObject({ correlation_id: allocation.correlation_id, actor: expect.any(String) });
   });
 
-  it('finds its actions in the audit', async () => {
+  it('of a request finds its actions in the audit', async () => {
     const { correlation_id } = fixture.acme.allocation;
-    await until('the request to be on record', async () => {
+    await until('the request to be in the audit', async () => {
       const { items } = await fixture.client.call('audit-list', { query: { target_id: correlation_id } });
       return items.length > 0 && items.every((fact) => fact.correlation_id === correlation_id);
     });
   });
 });
 
-describe('on the command line', () => {
-  const slipway = (token: string, ...words: string[]) =>
-    runCli(words, { server: fixture.url, env: { SLIPWAY_TOKEN: token } });
+describe('any id on the command line', () => {
+  const slipway = (token: string, ...args: string[]) =>
+    runCli(args, { server: fixture.url, env: { SLIPWAY_TOKEN: token } });
 
   it('is accepted by logs, timeline and explain', async () => {
     const { acme } = fixture;
-    for (const [kind, [id]] of Object.entries(namesOf(acme))) {
+    for (const [kind, [id]] of Object.entries(idsOf(acme))) {
       const logs = await slipway(acme.token, 'logs', id);
       expect({ code: logs.code, stdout: logs.stdout }, `logs by ${kind}`).toEqual({
         code: 0,
@@ -84,44 +84,44 @@ describe('on the command line', () => {
       expect({ code: timeline.code, stderr: timeline.stderr }, `timeline by ${kind}`).toEqual({ code: 0, stderr: '' });
       const explained = await slipway(acme.token, 'explain', id);
       expect(explained.stdout, `explain by ${kind}`).toContain(acme.machine.node_id);
-      expect((await slipway(fixture.globex.token, 'logs', id)).code, `another’s logs by ${kind}`).not.toBe(0);
+      expect((await slipway(fixture.globex.token, 'logs', id)).code, `logs of another tenant by ${kind}`).not.toBe(0);
     }
     const unknown = await slipway(acme.token, 'explain', 'fee1dead');
     expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing is known about fee1dead') });
   });
 
-  it("explains what a waiting allocation waits for, with the pool's state for the fleet's operators", async () => {
+  it("of a waiting allocation explains what it waits for, with the pool's state for the fleet's operators", async () => {
     const { client, token } = fixture.acme;
     const { allocation } = await client.call('allocation-create', { body: { pool: externalPool } });
     const id = allocation.allocation_id;
-    const explained = async (as: string) => {
-      const { code, stdout, stderr } = await slipway(as, 'explain', id);
+    const readExplanation = async (bearer: string) => {
+      const { code, stdout, stderr } = await slipway(bearer, 'explain', id);
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       return stdout.replaceAll(/\s+/g, ' ');
     };
-    const ofTenant = await until('the explanation to name the wait', async () => {
-      const text = await explained(token);
+    const tenantText = await until('the explanation to name the wait', async () => {
+      const text = await readExplanation(token);
       return text.includes('Waiting for a free machine in the pool') ? text : undefined;
     });
-    expect(ofTenant).not.toMatch(/has \d machines|globex/);
-    expect(await explained(fixture.token)).toContain(
+    expect(tenantText).not.toMatch(/has \d machines|globex/);
+    expect(await readExplanation(fixture.token)).toContain(
       `Pool ${externalPool} has 2 machines: 2 are held by other allocations. Slipway does not launch machines for this pool`,
     );
     await client.call('allocation-release', { params: { id } });
   });
 
-  it("shows a tenant the end of its released allocation, but not the machine's next holder", async () => {
+  it("of a released allocation shows its tenant the release, but not the machine's next holder", async () => {
     const { globex, acme } = fixture;
     const id = globex.allocation.allocation_id;
-    await globex.client.call('allocation-release', { params: { id }, body: { reason: 'done with it' } });
+    await globex.client.call('allocation-release', { params: { id }, body: { reason: 'no longer needed' } });
     await globex.machine.work(
       async () => (await globex.client.call('allocation-get', { params: { id } })).status === 'released',
     );
     await readyMachine(fixture, 'another');
-    for (const word of [id, globex.machine.node_id, globex.machine.node_instance_id]) {
-      const { code, stdout, stderr } = await until(`explain ${word} to name the caller`, async () => {
-        const result = await slipway(globex.token, 'explain', word);
-        return result.stdout.includes('done with it') ? result : undefined;
+    for (const shownId of [id, globex.machine.node_id, globex.machine.node_instance_id]) {
+      const { code, stdout, stderr } = await until(`explain ${shownId} to show the reason of the release`, async () => {
+        const result = await slipway(globex.token, 'explain', shownId);
+        return result.stdout.includes('no longer needed') ? result : undefined;
       });
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       expect(stdout).toMatch(new RegExp(`${id} .*released for`));

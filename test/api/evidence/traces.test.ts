@@ -1,6 +1,6 @@
 /**
- * One trace from the caller through the API, the operation and the task to the machine and back,
- * with all ids.
+ * A request has one trace, from the caller through the API, the operation and the task to the
+ * machine and back. All its spans and log lines have the ids of what they concern.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ let collector: Collector;
 let url: string;
 let bearer: string;
 const lines: Record<string, unknown>[] = [];
-const ends: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
   collector = await startCollector();
@@ -38,7 +38,7 @@ beforeAll(async () => {
   const server = await startServer(readSettings(flags, {}), createLog({ level: 'debug', destination }));
   url = server.url;
   bearer = (await readFile(server.admin_token_path, 'utf8')).trim();
-  ends.push(
+  cleanups.push(
     () => server.stop(),
     () => database.drop(),
     () => collector.stop(),
@@ -46,66 +46,74 @@ beforeAll(async () => {
   );
 });
 afterAll(async () => {
-  for (const end of ends) await end();
+  for (const cleanup of cleanups) await cleanup();
 });
 
 const trace_id = '4bf92f3577b34da6a3ce929d0e0e4736';
 const caller = { trace_id, span_id: '00f067aa0ba902b7' };
 const traceparent = `00-${caller.trace_id}-${caller.span_id}-01`;
 
-async function ready(): Promise<Machine> {
-  const as = { bearer };
-  await callRoute(url, 'pool-put', { params: { pool: 'yard' }, body: { driver: 'external' } }, as);
-  const { body } = await callRoute(url, 'join-token-create', { params: { pool: 'yard' }, body: {} }, as);
+async function startReadyMachine(): Promise<Machine> {
+  const options = { bearer };
+  await callRoute(url, 'pool-put', { params: { pool: 'yard' }, body: { driver: 'external' } }, options);
+  const { body } = await callRoute(url, 'join-token-create', { params: { pool: 'yard' }, body: {} }, options);
   const machine = await startMachine(url, { join_token: String(body.token), name: 'crane' });
   await machine.beat('ready');
   return machine;
 }
 
-const spanOf = (name: string, wanted: (span: ReceivedSpan) => boolean = () => true) =>
+const waitForSpan = (name: string, matches: (span: ReceivedSpan) => boolean = () => true) =>
   until(`the span of ${name}`, () =>
-    collector.spans.find((span) => span.name === name && span.traceId === trace_id && wanted(span)),
+    collector.spans.find((span) => span.name === name && span.traceId === trace_id && matches(span)),
   );
 
-it('is one trace, whose spans and log lines carry the five ids', async () => {
-  const machine = await ready();
-  const made = await callRoute(
+it('has one trace, and its spans and log lines have all five ids', async () => {
+  const machine = await startReadyMachine();
+  const created = await callRoute(
     url,
     'allocation-create',
     { body: { pool: 'yard' } },
     { bearer, headers: { traceparent } },
   );
-  const back = parseTraceparent(made.headers.get('traceparent'));
-  expect(back).toMatchObject({ trace_id, sampled: true });
-  const { allocation_id } = made.body.allocation as { allocation_id: string };
+  const returned = parseTraceparent(created.headers.get('traceparent'));
+  expect(returned).toMatchObject({ trace_id, sampled: true });
+  const { allocation_id } = created.body.allocation as { allocation_id: string };
 
-  const request = await spanOf('allocation-create');
-  expect(request).toMatchObject({ spanId: back?.span_id, parentSpanId: caller.span_id, kind: 2 });
-  expect(request.ids).toMatchObject({ allocation_id, correlation_id: trace_id, 'http.response.status_code': '202' });
+  const request = await waitForSpan('allocation-create');
+  expect(request).toMatchObject({ spanId: returned?.span_id, parentSpanId: caller.span_id, kind: 2 });
+  expect(request.attributes).toMatchObject({
+    allocation_id,
+    correlation_id: trace_id,
+    'http.response.status_code': '202',
+  });
 
   const { node_id, node_instance_id } = machine;
-  const operation = await spanOf('node-provision');
+  const operation = await waitForSpan('node-provision');
   const ids = { node_id, node_instance_id, allocation_id, correlation_id: trace_id };
-  expect(operation.ids).toMatchObject(ids);
-  const { workflow_id = '' } = operation.ids;
+  expect(operation.attributes).toMatchObject(ids);
+  const { workflow_id = '' } = operation.attributes;
   expect(operation.spanId).toBe(operationSpanId(workflow_id));
-  const step = await spanOf('node-provision assign');
-  expect(step).toMatchObject({ parentSpanId: operation.spanId, ids: { ...ids, workflow_id } });
+  const step = await waitForSpan('node-provision assign');
+  expect(step).toMatchObject({ parentSpanId: operation.spanId, attributes: { ...ids, workflow_id } });
   expect(BigInt(step.endTimeUnixNano)).toBeGreaterThanOrEqual(BigInt(step.startTimeUnixNano));
   expect(collector.resources[0]).toMatchObject({ 'service.name': 'slipway' });
 
-  const lineOf = (name: string) =>
+  const waitForLogLine = (name: string) =>
     until(`the line of ${name}`, () =>
       lines.find(({ message, operation }) => message === 'request' && operation === name),
     );
-  expect(await lineOf('allocation-create')).toMatchObject({ allocation_id, workflow_id, correlation_id: trace_id });
+  expect(await waitForLogLine('allocation-create')).toMatchObject({
+    allocation_id,
+    workflow_id,
+    correlation_id: trace_id,
+  });
   await callRoute(url, 'node-get', { params: { id: node_id } }, { bearer, headers: { traceparent } });
-  expect(await lineOf('node-get')).toMatchObject({ ...ids, workflow_id });
-  expect((await spanOf('node-get')).ids).toMatchObject({ ...ids, workflow_id });
+  expect(await waitForLogLine('node-get')).toMatchObject({ ...ids, workflow_id });
+  expect((await waitForSpan('node-get')).attributes).toMatchObject({ ...ids, workflow_id });
 });
 
-it('continues on the machine with a task, and returns with its answer', async () => {
-  const machine = await startMachine(url, { join_token: await anotherToken(), name: 'derrick' });
+it('continues on the machine with the task, and returns with the result of the task', async () => {
+  const machine = await startMachine(url, { join_token: await createJoinToken(), name: 'derrick' });
   await machine.beat('ready');
   const act = { params: { id: machine.node_id, action: 'probe' }, body: { reason: 'to see' } };
   await callRoute(url, 'node-act', act, { bearer, headers: { traceparent } });
@@ -115,21 +123,21 @@ it('continues on the machine with a task, and returns with its answer', async ()
   });
   const { workflow_id } = task;
   expect(task.correlation_id).toBe(trace_id);
-  const carried = parseTraceparent(task.traceparent);
-  expect(carried).toEqual({ trace_id, span_id: operationSpanId(workflow_id ?? ''), sampled: true });
+  const taskTrace = parseTraceparent(task.traceparent);
+  expect(taskTrace).toEqual({ trace_id, span_id: operationSpanId(workflow_id ?? ''), sampled: true });
   await callRoute(
     url,
     'agent-task-result',
     { params: { id: task.task_id }, body: { status: 'succeeded', result: {} } },
     { bearer: machine.credential, headers: { traceparent: task.traceparent ?? '' } },
   );
-  const answered = await spanOf('agent-task-result');
+  const answered = await waitForSpan('agent-task-result');
   const { node_id, node_instance_id } = machine;
-  expect(answered).toMatchObject({ parentSpanId: carried?.span_id, ids: { node_id, node_instance_id } });
-  await spanOf('node-probe', ({ spanId }) => spanId === carried?.span_id);
+  expect(answered).toMatchObject({ parentSpanId: taskTrace?.span_id, attributes: { node_id, node_instance_id } });
+  await waitForSpan('node-probe', ({ spanId }) => spanId === taskTrace?.span_id);
   // Periodic calls get no span.
   expect(collector.spans.some(({ name }) => name === 'agent-heartbeat' || name === 'agent-task-next')).toBe(false);
 });
 
-const anotherToken = async () =>
+const createJoinToken = async () =>
   String((await callRoute(url, 'join-token-create', { params: { pool: 'yard' }, body: {} }, { bearer })).body.token);

@@ -1,19 +1,22 @@
-/** Bad requests that a generator does not find: refused with a problem, without any change. */
+/**
+ * Bad requests that generated-bad-input.test.ts does not generate are refused with a problem and
+ * change nothing.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ErrorCode } from '../../../src/contract/errors/errors.ts';
-import { bearerFor, json, pathOf, someOf } from '../support/bad-requests.ts';
+import { bearerFor, json, pathOf, routesWith } from '../support/bad-requests.ts';
 import { type Answer, expectProblem } from '../support/calls.ts';
-import { type TenantFixture, tenantFixture, withoutGaps } from '../support/tenants.ts';
+import { type TenantFixture, tenantFixture, withoutIngestWatch } from '../support/tenants.ts';
 import { openWire, type Wire } from '../support/wire.ts';
 
 let fixture: TenantFixture;
 let wire: Wire;
-let before: Record<string, string>;
+let snapshotBefore: Record<string, string>;
 
 beforeAll(async () => {
-  fixture = await tenantFixture({ composition: withoutGaps });
+  fixture = await tenantFixture({ composition: withoutIngestWatch });
   wire = openWire(fixture.url);
-  before = await fixture.tables.snapshot();
+  snapshotBefore = await fixture.tables.snapshot();
 });
 afterAll(async () => {
   wire.close();
@@ -22,7 +25,7 @@ afterAll(async () => {
 
 const admin = () => ({ authorization: `Bearer ${fixture.token}` });
 
-it.each(someOf((route) => route.body ?? route.also_reads))(
+it.each(routesWith((route) => route.body ?? route.also_reads))(
   '$name refuses a body over its limit',
   async ({ name, route }) => {
     const limit = route.body_limit_bytes ?? 256 * 1024;
@@ -58,7 +61,7 @@ it.each([
   ['NaN', 'driver: external\nmax_nodes: .nan'],
   ['binary data', 'driver: !!binary aGk='],
   ['two documents', 'driver: external\n---\ndriver: external'],
-  ['a prototype', 'driver: external\n__proto__: {a: 1}'],
+  ['a `__proto__` key', 'driver: external\n__proto__: {a: 1}'],
   ['many open brackets', '['.repeat(20_000)],
   ['NUL', 'driver: external\nzone: "a\\0b"'],
   ['a tab', '\tdriver: external'],
@@ -89,33 +92,33 @@ it.each([
   expectProblem(answer, code);
 });
 
-it('refuses actions that the status forbids, and unknown resources', async () => {
+it('answers each invalid call with its own error code', async () => {
   const { allocation } = fixture.acme;
-  const at = (path: string, method = 'POST', body?: string) =>
+  const call = (path: string, method = 'POST', body?: string) =>
     wire.send(method, path, { ...admin(), ...(body && json) }, body);
   const cases: [Promise<Answer>, ErrorCode][] = [
-    [at(`/v1/allocations/${allocation.allocation_id}/retry`), 'action_illegal'],
-    [at(`/v1/operations/${allocation.workflow_id}/cancel`), 'operation_ended'],
-    [at(`/v1/operations/${allocation.workflow_id}/retry`), 'operation_ended'],
-    [at('/v1/allocations', 'POST', '{"pool":"no-such-pool"}'), 'pool_not_found'],
-    [at('/v1/nodes', 'POST', '{"pool":"local"}'), 'pool_not_external'],
-    [at('/v1/nodes', 'POST', '{"pool":"outside","name":"acme-machine"}'), 'name_taken'],
-    [at('/v1/pools/local/join-tokens', 'POST', '{}'), 'pool_not_external'],
-    [at('/v1/pools/outside', 'DELETE'), 'pool_in_use'],
-    [at('/v1/pools/outside', 'PUT', '{"driver":"local"}'), 'driver_fixed'],
-    [at('/v1/pools/fresh', 'PUT', '{"driver":"../local"}'), 'driver_unknown'],
-    [at('/v1/pools/fresh', 'PUT', '{"driver":"external","name":"other"}'), 'invalid_request'],
-    [at('/v1/pools/fresh', 'PUT', '{"driver":"local","spec":{"command":"rm -rf /"}}'), 'invalid_spec'],
-    [at('/v1/tokens/tok_none', 'DELETE'), 'token_not_found'],
-    [at('/v1/timeline', 'GET'), 'invalid_request'],
-    [at('/v1/nodes?cursor=%27', 'GET'), 'invalid_cursor'],
-    [at('/v1/audit?cursor=99999999999999999999-1', 'GET'), 'invalid_cursor'],
-    [at('/v1/session', 'DELETE', '{"unknown":1}'), 'invalid_request'],
+    [call(`/v1/allocations/${allocation.allocation_id}/retry`), 'action_illegal'],
+    [call(`/v1/operations/${allocation.workflow_id}/cancel`), 'operation_ended'],
+    [call(`/v1/operations/${allocation.workflow_id}/retry`), 'operation_ended'],
+    [call('/v1/allocations', 'POST', '{"pool":"no-such-pool"}'), 'pool_not_found'],
+    [call('/v1/nodes', 'POST', '{"pool":"local"}'), 'pool_not_external'],
+    [call('/v1/nodes', 'POST', '{"pool":"outside","name":"acme-machine"}'), 'name_taken'],
+    [call('/v1/pools/local/join-tokens', 'POST', '{}'), 'pool_not_external'],
+    [call('/v1/pools/outside', 'DELETE'), 'pool_in_use'],
+    [call('/v1/pools/outside', 'PUT', '{"driver":"local"}'), 'driver_fixed'],
+    [call('/v1/pools/fresh', 'PUT', '{"driver":"../local"}'), 'driver_unknown'],
+    [call('/v1/pools/fresh', 'PUT', '{"driver":"external","name":"other"}'), 'invalid_request'],
+    [call('/v1/pools/fresh', 'PUT', '{"driver":"local","spec":{"command":"rm -rf /"}}'), 'invalid_spec'],
+    [call('/v1/tokens/tok_none', 'DELETE'), 'token_not_found'],
+    [call('/v1/timeline', 'GET'), 'invalid_request'],
+    [call('/v1/nodes?cursor=%27', 'GET'), 'invalid_cursor'],
+    [call('/v1/audit?cursor=99999999999999999999-1', 'GET'), 'invalid_cursor'],
+    [call('/v1/session', 'DELETE', '{"unknown":1}'), 'invalid_request'],
   ];
   for (const [answer, code] of cases) expectProblem(await answer, code);
 });
 
-it('names the methods of an address that is called with another one', async () => {
+it('refuses methods that a path does not support and lists the allowed ones; unknown paths are not found', async () => {
   const answer = await wire.send('PATCH', '/v1/nodes/node_x', { ...admin(), 'content-type': 'x/y' }, 'anything');
   expectProblem(answer, 'method_not_allowed');
   expect(answer.headers.get('allow')).toBe('GET, HEAD, OPTIONS');
@@ -126,7 +129,7 @@ it('names the methods of an address that is called with another one', async () =
   expectProblem(await wire.send('POST', '/nothing', { ...admin(), 'content-type': 'x/y' }, 'x'), 'not_found');
 });
 
-it('answers HEAD like GET without a body and OPTIONS with the methods, and lets neither bypass a check', async () => {
+it('answers HEAD like GET without a body and OPTIONS with the allowed methods, after the same checks', async () => {
   const head = await wire.send('HEAD', '/healthz', {});
   expect([head.status, head.text]).toEqual([200, '']);
   expect((await wire.send('HEAD', '/v1/nodes', {})).status).toBe(401);
@@ -140,11 +143,15 @@ it('answers HEAD like GET without a body and OPTIONS with the methods, and lets 
 it.each([
   ['no method', ' / HTTP/1.1\r\nhost: localhost\r\n\r\n', 400],
   ['an unknown method', 'BREW /v1/nodes HTTP/1.1\r\nhost: localhost\r\n\r\n', 400],
-  ['not HTTP', 'hello\r\n\r\n', 400],
+  ['a line that is not HTTP', 'hello\r\n\r\n', 400],
   ['an endless header', `GET / HTTP/1.1\r\nhost: localhost\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`, 431],
-  ['two lengths', 'POST /v1/tokens HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n', 400],
   [
-    'length and chunks',
+    'two Content-Length headers',
+    'POST /v1/tokens HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n',
+    400,
+  ],
+  [
+    'both Content-Length and chunked encoding',
     'POST /v1/tokens HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n',
     400,
   ],
@@ -159,7 +166,7 @@ it.each([
   ['an endless name', `GET /v1/nodes/${'a'.repeat(400)} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`, 400],
   ['NUL in a header', 'GET /v1/nodes HTTP/1.1\r\nhost: localhost\r\nx: a\0b\r\n\r\n', 400],
 ])('refuses %s on the wire', async (_, bytes, status) => {
-  const text = await wire.bytes(bytes);
+  const text = await wire.sendBytes(bytes);
   const [head = '', body = ''] = text.split('\r\n\r\n');
   expect(head, text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   expect(head.toLowerCase()).toContain('content-type: application/problem+json');
@@ -167,6 +174,6 @@ it.each([
   expect(problem).toMatchObject({ status, correlation_id: expect.any(String) });
 });
 
-it('changed nothing with all of these', async () => {
-  expect(await fixture.tables.snapshot()).toEqual(before);
+it('has changed nothing after all these requests', async () => {
+  expect(await fixture.tables.snapshot()).toEqual(snapshotBefore);
 });

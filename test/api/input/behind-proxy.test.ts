@@ -1,9 +1,9 @@
 /**
- * A server behind a real proxy: people sign in at the proxy's name, and the audit shows their own
- * address.
+ * Behind a proxy, people sign in at the name of the proxy, and the audit shows the address of the
+ * client.
  */
 import { once } from 'node:events';
-import { request as ask, createServer, type Server } from 'node:http';
+import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
@@ -15,21 +15,21 @@ const clientAddress = '198.51.100.23';
 const origin = `https://${publicName}`;
 
 /**
- * Stands for a TLS proxy: appends the client's address, as nginx does, and sets X-Forwarded-Host.
+ * Simulates a TLS proxy: appends the client's address, as nginx does, and sets X-Forwarded-Host.
  */
 function createProxy(target: string): Server {
   return createServer((incoming, outgoing) => {
-    const sent = incoming.headers['x-forwarded-for'];
+    const forwardedFor = incoming.headers['x-forwarded-for'];
     const headers = {
       ...incoming.headers,
-      'x-forwarded-for': [...(sent === undefined ? [] : [sent]), clientAddress].join(', '),
+      'x-forwarded-for': [...(forwardedFor === undefined ? [] : [forwardedFor]), clientAddress].join(', '),
       'x-forwarded-host': publicName,
     };
-    const onward = ask(target + incoming.url, { method: incoming.method, headers }, (reply) => {
+    const forwarded = request(target + incoming.url, { method: incoming.method, headers }, (reply) => {
       outgoing.writeHead(reply.statusCode ?? 502, reply.headers);
       reply.pipe(outgoing);
     });
-    incoming.pipe(onward);
+    incoming.pipe(forwarded);
   });
 }
 
@@ -55,7 +55,7 @@ it('signs people in at the name of the proxy', async () => {
   expect((await send(url, 'GET', '/v1/session', { headers: { origin, cookie } })).status).toBe(200);
 });
 
-it('records a failed sign-in under the address of the client, whatever the client forged', async () => {
+it('records a failed sign-in under the real address of the client, even if the client forges X-Forwarded-For', async () => {
   const correlation_id = 'failed-sign-in';
   const headers = { origin, 'x-correlation-id': correlation_id, 'x-forwarded-for': '203.0.113.1' };
   await send(url, 'POST', '/v1/session', { headers, body: { token: 'swt_this-is-not-a-token-of-ours' } });

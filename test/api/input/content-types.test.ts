@@ -1,4 +1,4 @@
-/** A route reads its declared content types; the server refuses others before it reads a body. */
+/** A route reads its declared content types. The server refuses others before it reads a body. */
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RouteDeclaration } from '../../../src/contract/route.ts';
@@ -12,11 +12,11 @@ beforeAll(async () => {
 });
 afterAll(() => server?.stop());
 
-/** Announces a body and sends none of it. */
-const statusWithoutBody = (method: string, path: string, headers: Record<string, string>): Promise<number> =>
+/** Announces a body, sends none of it, and returns the answered status. */
+const announceBody = (method: string, path: string, headers: Record<string, string>): Promise<number> =>
   new Promise((resolve, reject) => {
-    const announced = { 'content-length': '2000', ...headers };
-    const outgoing = request(server.url + path, { method, headers: announced, agent: false }, (reply) => {
+    const allHeaders = { 'content-length': '2000', ...headers };
+    const outgoing = request(server.url + path, { method, headers: allHeaders, agent: false }, (reply) => {
       resolve(reply.statusCode ?? 0);
       outgoing.destroy();
     });
@@ -24,25 +24,27 @@ const statusWithoutBody = (method: string, path: string, headers: Record<string,
     outgoing.flushHeaders();
   });
 
-const withBody = (Object.entries(routes) as [string, RouteDeclaration][]).filter(([, { method }]) => method !== 'GET');
+const routesWithBody = (Object.entries(routes) as [string, RouteDeclaration][]).filter(
+  ([, { method }]) => method !== 'GET',
+);
 const types = ['application/yaml', 'text/yaml', 'application/x-ndjson', 'text/plain', 'application/xml', 'x'];
 const declares = ({ also_reads = [] }: RouteDeclaration, type: string) =>
   also_reads.includes(type.endsWith('/yaml') ? 'application/yaml' : type);
 
-it.for(withBody)('%s refuses other types before the body arrives', async ([, route]) => {
+it.for(routesWithBody)('%s refuses undeclared content types before the body arrives', async ([, route]) => {
   const path = route.path.replaceAll(/\{\w+\}/g, 'x');
   for (const type of types) {
     if (declares(route, type)) continue;
     const authorization = `Bearer ${server.token}`;
-    const status = await statusWithoutBody(route.method, path, { 'content-type': type, authorization });
-    // Agent routes refuse the admin token first.
+    const status = await announceBody(route.method, path, { 'content-type': type, authorization });
+    // Agent routes may refuse the admin token first.
     expect([401, 415], type).toContain(status);
     if (route.access.kind !== 'agent') expect(status, type).toBe(415);
   }
 });
 
 it.for(['application/yaml', 'text/yaml', 'application/x-yaml', 'application/yaml; charset=utf-8'])(
-  'a pool is declared by %s',
+  'accepts a pool declared in %s',
   async (type) => {
     const answer = await send(server.url, 'PUT', '/v1/pools/by-yaml', {
       bearer: server.token,
@@ -55,9 +57,9 @@ it.for(['application/yaml', 'text/yaml', 'application/x-yaml', 'application/yaml
 );
 
 it('refuses a body on a route without one, but not an empty body', async () => {
-  const end = (raw: string) => send(server.url, 'DELETE', '/v1/session', { bearer: server.token, raw });
-  expectProblem(await end('{"a":1}'), 'invalid_request');
-  expectProblem(await end(JSON.stringify({ a: 'x'.repeat(2000) })), 'body_too_large');
-  expect((await end('{}')).status).toBe(204);
-  expect((await end('')).status).toBe(204);
+  const signOut = (raw: string) => send(server.url, 'DELETE', '/v1/session', { bearer: server.token, raw });
+  expectProblem(await signOut('{"a":1}'), 'invalid_request');
+  expectProblem(await signOut(JSON.stringify({ a: 'x'.repeat(2000) })), 'body_too_large');
+  expect((await signOut('{}')).status).toBe(204);
+  expect((await signOut('')).status).toBe(204);
 });

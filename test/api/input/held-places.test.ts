@@ -1,4 +1,4 @@
-/** While one tenant holds its maximum of streams, others can still open theirs. */
+/** While one tenant holds its maximum number of streams, others can still open streams. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { streamShares } from '../../../src/api/limits/held/places.ts';
 import { holdStreams } from '../../attacks/support/held-streams.ts';
@@ -12,11 +12,11 @@ beforeAll(async () => {
 });
 afterAll(() => server?.stop());
 
-const tokenOf = async (name: string, tenant?: string): Promise<string> =>
+const createToken = async (name: string, tenant?: string): Promise<string> =>
   (await server.client.call('token-create', { body: { name, role: 'viewer', ...(tenant && { tenant }) } })).token ?? '';
 
 it('opens streams of the fleet and of another tenant while a tenant is at its limit', async () => {
-  const acme = [await tokenOf('acme-1', 'acme'), await tokenOf('acme-2', 'acme')] as const;
+  const acme = [await createToken('acme-1', 'acme'), await createToken('acme-2', 'acme')] as const;
   const first = await holdStreams(server.url, acme[0], streamShares.one_token);
   const second = await holdStreams(server.url, acme[1], streamShares.one_token);
   expect(first).toMatchObject({ opened: streamShares.one_token, refused: null });
@@ -27,8 +27,8 @@ it('opens streams of the fleet and of another tenant while a tenant is at its li
   expect(answer.headers.get('retry-after')).toBe('15');
   expect(answer.body.detail).toContain('acme');
 
-  const others = [await tokenOf('globex-1', 'globex'), await tokenOf('fleet-1'), server.token];
-  for (const token of others) {
+  const otherTokens = [await createToken('globex-1', 'globex'), await createToken('fleet-1'), server.token];
+  for (const token of otherTokens) {
     const held = await holdStreams(server.url, token, 3);
     expect(held).toMatchObject({ opened: 3, refused: null });
     held.close();
@@ -36,8 +36,8 @@ it('opens streams of the fleet and of another tenant while a tenant is at its li
   first.close();
   second.close();
   await until('the streams to be closed on the server', async () => {
-    const again = await holdStreams(server.url, acme[0], 1);
-    again.close();
-    return again.opened === 1;
+    const next = await holdStreams(server.url, acme[0], 1);
+    next.close();
+    return next.opened === 1;
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Everything that reads input of unknown callers takes linear time: four times the input must take
- * less than nine times as long.
+ * Code that reads input of unknown callers runs in linear time: an input four times as long must
+ * take less than nine times as long.
  */
 import cookie from '@fastify/cookie';
 import Fastify, { type FastifyInstance } from 'fastify';
@@ -32,10 +32,10 @@ const size = 50_000;
 const maxRefusalLength = 8_000;
 
 /**
- * Runs it, including the cost of a refusal: the problem as it is sent. Any other error fails the
- * test.
+ * Runs the work and renders a refusal as it would be sent, because that costs time too. Any other
+ * error fails the test.
  */
-function tried(work: () => unknown): void {
+function runOrRefuse(work: () => unknown): void {
   try {
     work();
   } catch (error) {
@@ -44,8 +44,8 @@ function tried(work: () => unknown): void {
   }
 }
 
-const declared: [string, RouteDeclaration][] = Object.entries(routes);
-const readBeforeAuthorization = declared.flatMap(([name, { access, body }]) =>
+const routeTable: [string, RouteDeclaration][] = Object.entries(routes);
+const readBeforeAuthorization = routeTable.flatMap(([name, { access, body }]) =>
   body && (access.kind === 'body' || access.kind === 'public') ? [[name, body] as const] : [],
 );
 /** A join token is a weak credential, and a relay parses heartbeats of unknown agents. */
@@ -54,7 +54,7 @@ const readBehindWeakCredentials: (readonly [string, TSchema])[] = [
   ...Object.entries(protocolRoutes).flatMap(([name, route]) => ('body' in route ? [[name, route.body] as const] : [])),
 ];
 
-describe('JSON bodies', () => {
+describe('a request is read in linear time', () => {
   let app: FastifyInstance;
   const settings = { loopback_only: false, proxies: trustedProxies(['loopback']) } as never;
 
@@ -68,26 +68,29 @@ describe('JSON bodies', () => {
       request.correlation_id = correlationOf(request);
       beginSpan(request);
       bearerOf(request);
-      tried(() => checkOrigin(request, { settings }));
-      tried(() => checkContentType(request, routes['session-create']));
+      runOrRefuse(() => checkOrigin(request, { settings }));
+      runOrRefuse(() => checkContentType(request, routes['session-create']));
     });
     for (const [name, schema] of [...readBeforeAuthorization, ...readBehindWeakCredentials]) {
       const check = compileCheck(schema, 'body');
-      app.post(`/${name}`, async ({ body }) => tried(() => check(body ?? null)));
+      app.post(`/${name}`, async ({ body }) => runOrRefuse(() => check(body ?? null)));
     }
     const checkQuery = compileCheck(routes['health-get'].query, 'query');
-    app.get('/healthz', async ({ query }) => tried(() => checkQuery(query)));
+    app.get('/healthz', async ({ query }) => runOrRefuse(() => checkQuery(query)));
     app.get('/v1/nodes/:id', async () => undefined);
     await app.ready();
   });
   afterAll(() => app.close());
 
-  it.for([...readBeforeAuthorization, ...readBehindWeakCredentials].map(([name]) => name))('of %s', async (name) => {
-    for (const [what, shape] of Object.entries(hostileJson))
-      await expectLinear(what, size, shape, (payload) =>
-        app.inject({ method: 'POST', url: `/${name}`, headers: { 'content-type': 'application/json' }, payload }),
-      );
-  });
+  it.for([...readBeforeAuthorization, ...readBehindWeakCredentials].map(([name]) => name))(
+    'with a body of %s',
+    async (name) => {
+      for (const [what, shape] of Object.entries(hostileJson))
+        await expectLinear(what, size, shape, (payload) =>
+          app.inject({ method: 'POST', url: `/${name}`, headers: { 'content-type': 'application/json' }, payload }),
+        );
+    },
+  );
 
   it.for([
     'accept',
@@ -120,14 +123,14 @@ describe('JSON bodies', () => {
   });
 });
 
-const each = (shapes: Record<string, (size: number) => string>) => Object.entries(shapes);
+const entriesOf = (shapes: Record<string, (size: number) => string>) => Object.entries(shapes);
 
-describe('other parsers', () => {
+describe('other parsers run in linear time', () => {
   const reply = { header() {} } as never;
-  it.for(each(hostileText))('of addresses: %s', async ([, shape]) => {
+  it.for(entriesOf(hostileText))('for addresses: %s', async ([, shape]) => {
     await expectLinear('address', size, shape, (value) => {
       for (const url of [`/${value}`, `/compat/${value}`, `/compat/agentfield/${value}`, `/v1/agent/tasks/${value}`]) {
-        tried(() => refuseUnrouted({ url, method: 'POST' } as never, reply));
+        runOrRefuse(() => refuseUnrouted({ url, method: 'POST' } as never, reply));
         rewriteUrl({ url } as never);
         isProtocolCall(url);
         const target = targetOf(url);
@@ -138,14 +141,15 @@ describe('other parsers', () => {
     });
   });
 
-  it.for(each(hostileBootReports))('of boot reports: %s', async ([what, shape]) => {
-    // From the limit of its route on: below it, work that is quadratic per line is still cheap.
-    await expectLinear(what, 5 * size, shape, (text) => tried(() => readBootReport(text)));
+  it.for(entriesOf(hostileBootReports))('for boot reports: %s', async ([what, shape]) => {
+    // The smaller input is about as long as the route allows. On shorter input, work that is
+    // quadratic per line would still be cheap.
+    await expectLinear(what, 5 * size, shape, (text) => runOrRefuse(() => readBootReport(text)));
   });
 
-  // Up to its limit; the smaller input is a quarter of it.
-  it.for(each(hostileYaml))('of YAML: %s', async ([what, shape]) => {
-    await expectLinear(what, maxYamlBytes / 4 - 64, shape, (text) => tried(() => readYaml(text)));
-    await expectLinear(`${what}, beyond the limit`, size, shape, (text) => tried(() => readYaml(text)));
+  // The smaller input is a quarter of the limit, so that the larger one just fits.
+  it.for(entriesOf(hostileYaml))('for YAML: %s', async ([what, shape]) => {
+    await expectLinear(what, maxYamlBytes / 4 - 64, shape, (text) => runOrRefuse(() => readYaml(text)));
+    await expectLinear(`${what}, beyond the limit`, size, shape, (text) => runOrRefuse(() => readYaml(text)));
   });
 });

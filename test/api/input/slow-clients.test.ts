@@ -1,6 +1,6 @@
 /**
- * A thousand clients that never finish their request, against a server with 600 open files: all
- * others are served.
+ * A server that may open only 600 files serves everyone else while a thousand clients never finish
+ * their requests.
  */
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
@@ -13,26 +13,26 @@ import { callRoute } from '../support/calls.ts';
 
 const openFiles = 600;
 const slowClients = 1_000;
-const atOnce = 50;
+const openedAtOnce = 50;
 const machines = 40;
-/** People and health checks use another address than the slow clients. */
-const elsewhere = '127.0.0.2';
+/** People and health checks connect from another address than the slow clients. */
+const otherAddress = '127.0.0.2';
 
 const get = (url: string, headers: Record<string, string> = {}) =>
   new Promise<{ status: number; text: string }>((resolve, reject) => {
-    const sent = request(url, { agent: false, localAddress: elsewhere, headers }, (reply) => {
+    const outgoing = request(url, { agent: false, localAddress: otherAddress, headers }, (reply) => {
       let text = '';
       reply.setEncoding('utf8').on('data', (chunk) => {
         text += chunk;
       });
       reply.on('end', () => resolve({ status: reply.statusCode ?? 0, text }));
     });
-    sent.on('error', reject);
-    sent.end();
+    outgoing.on('error', reject);
+    outgoing.end();
   });
 
-/** Begins a request and never ends it; reconnects when it is closed, as such clients do. */
-function slowClient(port: number, isOver: () => boolean): { sockets: Socket[]; first: Promise<unknown> } {
+/** Starts a request and never ends it. Reconnects when the server closes the connection. */
+function startSlowClient(port: number, isOver: () => boolean): { sockets: Socket[]; first: Promise<unknown> } {
   const sockets: Socket[] = [];
   const open = () => {
     const socket = connect(port, '127.0.0.1');
@@ -53,7 +53,7 @@ function slowClient(port: number, isOver: () => boolean): { sockets: Socket[]; f
   return { sockets, first };
 }
 
-it('serves people, machines and health checks beside 1,000 slow clients, and logs the pressure', async () => {
+it('serves people, machines and health checks while 1,000 slow clients are connected, and logs that there are too many', async () => {
   const server = await spawnServer({ open_files: openFiles });
   const { client, url, token } = server;
   const agent = new Agent({ keepAlive: true, maxSockets: machines });
@@ -67,23 +67,23 @@ it('serves people, machines and health checks beside 1,000 slow clients, and log
       authorization: `Bearer ${joined.body.credential}`,
       'content-type': 'application/json',
     };
-    /** As many machines behind one address, each on its kept connection. */
+    /** Simulates one of several machines behind one address, each with its own open connection. */
     const beat = () =>
-      new Promise<{ status: number; isKept: boolean }>((resolve, reject) => {
-        const sent = request(`${url}/v1/agent/heartbeat`, { method: 'POST', agent, headers }, (reply) => {
-          reply.resume().on('end', () => resolve({ status: reply.statusCode ?? 0, isKept: sent.reusedSocket }));
+      new Promise<{ status: number; isReused: boolean }>((resolve, reject) => {
+        const outgoing = request(`${url}/v1/agent/heartbeat`, { method: 'POST', agent, headers }, (reply) => {
+          reply.resume().on('end', () => resolve({ status: reply.statusCode ?? 0, isReused: outgoing.reusedSocket }));
         });
-        sent.on('error', reject);
-        sent.end('{"status":"ready"}');
+        outgoing.on('error', reject);
+        outgoing.end('{"status":"ready"}');
       });
     const beatAll = () => Promise.all(Array.from({ length: machines }, beat));
     await beatAll();
 
     const port = Number(new URL(url).port);
-    for (let count = 0; count < slowClients; count += atOnce) {
-      const some = Array.from({ length: atOnce }, () => slowClient(port, () => isOver));
-      slow.push(...some.map(({ sockets }) => sockets));
-      await Promise.all(some.map(({ first }) => first));
+    for (let count = 0; count < slowClients; count += openedAtOnce) {
+      const opened = Array.from({ length: openedAtOnce }, () => startSlowClient(port, () => isOver));
+      slow.push(...opened.map(({ sockets }) => sockets));
+      await Promise.all(opened.map(({ first }) => first));
     }
     await until(
       'slow clients to be closed',
@@ -97,7 +97,7 @@ it('serves people, machines and health checks beside 1,000 slow clients, and log
     const beats = await beatAll();
     expect(beats.every(({ status }) => status === 200)).toBe(true);
     expect(
-      beats.every(({ isKept }) => isKept),
+      beats.every(({ isReused }) => isReused),
       'machines keep their connections',
     ).toBe(true);
 
@@ -105,7 +105,7 @@ it('serves people, machines and health checks beside 1,000 slow clients, and log
       .output()
       .split('\n')
       .filter((line) => line.includes('too many connections'));
-    expect(lines.length, 'said, and not for each of them').toBeGreaterThan(0);
+    expect(lines.length, 'log lines about too many connections').toBeGreaterThan(0);
     expect(lines.length).toBeLessThan(slowClients / 10);
     const { text: metrics } = await get(`${url}/metrics`, { authorization: `Bearer ${token}` });
     expect(Number(/^slipway_connections (\d+)$/m.exec(metrics)?.[1])).toBeLessThan(openFiles);

@@ -1,7 +1,4 @@
-/**
- * A relay that stops or cannot start leaves no broken connection on record; only one that died
- * does.
- */
+/** A relay that is stopped or cannot start causes no evidence of a broken connection. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -21,51 +18,57 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 type Token = Awaited<ReturnType<typeof server.tokenFor>>;
-const relayToken = () => server.tokenFor('relay', { pool: externalPool });
+const createRelayToken = () => server.tokenFor('relay', { pool: externalPool });
 
-async function streamingRelay({ token }: Token): Promise<Relay> {
-  const listens = { host: '127.0.0.1', port: 0, ca: null, tls_cert: null, tls_key: null, behind_proxy: false };
+async function startStreamingRelay({ token }: Token): Promise<Relay> {
+  const listenOptions = { host: '127.0.0.1', port: 0, ca: null, tls_cert: null, tls_key: null, behind_proxy: false };
   const relay = await startRelay(
-    { ...listens, server_urls: [server.url], token, log_level: 'silent' },
+    { ...listenOptions, server_urls: [server.url], token, log_level: 'silent' },
     { clock: systemClock, log: createLog({ level: 'silent' }) },
   );
-  await until('its stream to be open', () => relay.figures().streaming);
+  await until('the stream of the relay to be open', () => relay.figures().streaming);
   return relay;
 }
 
-/** Runs the process of another relay until it ends. */
-const startedBeside = ({ url }: Relay, { token }: Token) =>
+/** Starts a second relay process at the port of the first, and waits until it exits. */
+const runRelayAtSamePort = ({ url }: Relay, { token }: Token) =>
   new Promise<{ code: unknown; stderr: string }>((resolve) => {
     const args = [program, '--server', server.url, '--port', new URL(url).port];
     const options = { env: { ...process.env, SLIPWAY_RELAY_TOKEN: token }, timeout: 60_000 };
     execFile(process.execPath, args, options, (error, _, stderr) => resolve({ code: error?.code, stderr }));
   });
 
-const brokenOf = ({ token_id }: Token) =>
+const readBrokenConnections = ({ token_id }: Token) =>
   server.tables.query("select data from evidence where kind = 'connection.broken' and actor ->> 'id' = $1", [token_id]);
 
-/** Breaks are recorded in order, so earlier ones are on record then too. */
-async function anotherBreaks(): Promise<void> {
-  const other = await relayToken();
-  (await openStream(server.url, other.token)).socket.terminate();
-  await until('that to be on record', async () => (await brokenOf(other)).length > 0);
+/**
+ * Breaks another connection and waits for its evidence. Broken connections are recorded in order,
+ * so evidence of earlier ones would be stored by then.
+ */
+async function waitForLaterBreak(): Promise<void> {
+  const otherToken = await createRelayToken();
+  (await openStream(server.url, otherToken.token)).socket.terminate();
+  await until(
+    'evidence of the later broken connection',
+    async () => (await readBrokenConnections(otherToken)).length > 0,
+  );
 }
 
-it('reports that its port is taken, and records nothing under the name of the holder', async () => {
-  const token = await relayToken();
-  const relay = await streamingRelay(token);
-  const { code, stderr } = await startedBeside(relay, token);
+it('exits when its port is taken, without evidence of a broken connection for its token', async () => {
+  const token = await createRelayToken();
+  const relay = await startStreamingRelay(token);
+  const { code, stderr } = await runRelayAtSamePort(relay, token);
   expect(code).toBe(1);
   expect(stderr).toContain(`another program already listens at ${new URL(relay.url).host}`);
-  await anotherBreaks();
-  expect(await brokenOf(token)).toEqual([]);
+  await waitForLaterBreak();
+  expect(await readBrokenConnections(token)).toEqual([]);
   expect(relay.figures().streaming).toBe(true);
   await relay.stop();
 });
 
-it('closes its stream properly when it is stopped', async () => {
-  const token = await relayToken();
-  await (await streamingRelay(token)).stop();
-  await anotherBreaks();
-  expect(await brokenOf(token)).toEqual([]);
+it('causes no evidence of a broken connection when it is stopped', async () => {
+  const token = await createRelayToken();
+  await (await startStreamingRelay(token)).stop();
+  await waitForLaterBreak();
+  expect(await readBrokenConnections(token)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** Real agents behind a real relay: relay and server restart, and no machine gets a verdict. */
+/** Restarts a real relay and the server under real agents: no machine may get a verdict. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AgentBench, agentBench } from '../../../src/agent/testing/agent-process.ts';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -18,7 +18,7 @@ let tables: Tables;
 let bench: AgentBench;
 let token: string;
 
-const listens = {
+const listenOptions = {
   host: '127.0.0.1',
   ca: null,
   tls_cert: null,
@@ -26,9 +26,9 @@ const listens = {
   behind_proxy: false,
   log_level: 'silent',
 };
-const relayAt = (port: number): Promise<Relay> =>
+const startRelayAt = (port: number): Promise<Relay> =>
   startRelay(
-    { ...listens, port, server_urls: [first.url], token },
+    { ...listenOptions, port, server_urls: [first.url], token },
     { clock: systemClock, log: createLog({ level: 'silent' }) },
   );
 
@@ -40,7 +40,7 @@ beforeAll(async () => {
   const heartbeat = { interval_seconds: 1 };
   await first.client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
   ({ token = '' } = await first.client.call('token-create', { body: { name: 'rack', role: 'relay', pool } }));
-  relay = await relayAt(0);
+  relay = await startRelayAt(0);
 });
 afterAll(async () => {
   await bench.clear();
@@ -50,36 +50,36 @@ afterAll(async () => {
   await first.stop();
 });
 
-const lastSeen = async () =>
+const readLastSeenMs = async () =>
   (await tables.query<{ at: Date }>('select last_seen_at as at from heartbeats order by node_instance_id')).map(
     ({ at }) => at.getTime(),
   );
 
-const heardAgain = async (what: string) => {
-  const before = Math.max(...(await lastSeen()));
-  await until(what, async () => (await lastSeen()).every((at) => at > before), { seconds: 60 });
+const waitForHeartbeats = async (what: string) => {
+  const lastSeenBeforeMs = Math.max(...(await readLastSeenMs()));
+  await until(what, async () => (await readLastSeenMs()).every((at) => at > lastSeenBeforeMs), { seconds: 60 });
 };
 
-it('forwards heartbeats before and after restarts of the relay and of the server', async () => {
+it('forwards heartbeats again after a restart of the relay and of the server, and no node leaves ready', async () => {
   for (const name of names) {
     const { enrollment_token, node } = await server.client.call('node-create', { body: { pool, name } });
     const { node_id, node_instance_id } = node;
     bench.start(bench.dir(), { server_url: relay.url, enrollment_token, node_id, node_instance_id });
   }
-  const statuses = async () =>
+  const readStatuses = async () =>
     (await tables.query<{ status: string }>('select status from nodes')).map(({ status }) => status);
-  await until('all to be ready', async () => (await statuses()).join() === names.map(() => 'ready').join());
+  await until('all nodes to be ready', async () => (await readStatuses()).join() === names.map(() => 'ready').join());
 
   const port = Number(new URL(relay.url).port);
   await relay.stop();
-  relay = await relayAt(port);
-  await heardAgain('every machine to be heard through the new relay');
+  relay = await startRelayAt(port);
+  await waitForHeartbeats('a heartbeat of every machine through the new relay');
 
   await first.kill();
   server = await spawnServer({ beside: first, port: Number(new URL(first.url).port) });
-  await heardAgain('every machine to be heard by the new server');
+  await waitForHeartbeats('a heartbeat of every machine at the new server');
 
-  expect(await statuses()).toEqual(names.map(() => 'ready'));
+  expect(await readStatuses()).toEqual(names.map(() => 'ready'));
   const verdicts = "select kind from evidence where kind in ('node.offline', 'node.failed', 'beat.refused')";
   expect(await tables.query(verdicts)).toEqual([]);
 });

@@ -23,12 +23,12 @@ export interface ActionFixture {
   viewer_token: string;
   setStatuses(statuses: SubjectStatuses): Promise<void>;
   readNode(): Promise<Node>;
-  /** The node as the action tables see it, made from what every caller can read. */
-  subjectNow(allocation: AllocationStatus): Promise<ActionSubject>;
+  /** Builds the input of the action tables from the node as every caller can read it. */
+  readSubject(allocation: AllocationStatus): Promise<ActionSubject>;
   stop(): Promise<void>;
 }
 
-const held = {
+const heldVerdict = {
   rule: 'liveness',
   to: 'failed',
   kind: 'mass-failure',
@@ -37,10 +37,10 @@ const held = {
   since: '2026-01-01T00:00:00.000Z',
   held_until: '2026-01-01T01:00:00.000Z',
 };
-export const someday = '2099-01-01T00:00:00.000Z';
+export const farDeadline = '2099-01-01T00:00:00.000Z';
 
 export async function openActionFixture(): Promise<ActionFixture> {
-  // Without sweeps nothing changes by itself.
+  // Without sweeps, no status changes by itself.
   const server = await inProcessServer({ composition: { sweeps: () => [] } });
   const db = await openDatabaseConnection(server.database_url);
   const { client } = server;
@@ -64,18 +64,18 @@ export async function openActionFixture(): Promise<ActionFixture> {
       await db.query('update nodes set status = $2, deadline_at = $3, held = $4, endpoint = $5 where node_id = $1', [
         node_id,
         node,
-        hasOptionalFields ? someday : null,
-        hasOptionalFields ? held : null,
+        hasOptionalFields ? farDeadline : null,
+        hasOptionalFields ? heldVerdict : null,
         hasOptionalFields ? 'http://127.0.0.1:1' : null,
       ]);
       await db.query('update allocations set status = $2, node_id = $3, deadline_at = $4 where allocation_id = $1', [
         allocation_id,
         allocation,
         bound ? node_id : null,
-        hasOptionalFields ? someday : null,
+        hasOptionalFields ? farDeadline : null,
       ]);
     },
-    async subjectNow(allocation) {
+    async readSubject(allocation) {
       const node = await readNode();
       return {
         ...node,

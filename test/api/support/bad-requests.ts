@@ -9,7 +9,7 @@ import { protocolRoutes } from '../../../src/contract/compat/routes.ts';
 import type { ErrorCode } from '../../../src/contract/errors/errors.ts';
 import type { RouteDeclaration } from '../../../src/contract/route.ts';
 import { type OperationName, routes } from '../../../src/contract/routes.ts';
-import { asJson, brokenFor, brokenParameter, fitting, propertiesOf } from './broken-values.ts';
+import { asJson, invalidParameter, invalidValuesFor, propertiesOf, validValues } from './broken-values.ts';
 import type { TenantFixture } from './tenants.ts';
 
 export interface BadRequest {
@@ -21,26 +21,26 @@ export interface BadRequest {
   codes?: ErrorCode[];
 }
 
-const table = Object.entries(routes) as [OperationName, RouteDeclaration][];
+const routeTable = Object.entries(routes) as [OperationName, RouteDeclaration][];
 export const json = { 'content-type': 'application/json' };
 
-/** Valid ids of nothing. */
-const unknown = (route: RouteDeclaration) =>
+/** Well-formed ids that name nothing. */
+const unknownParams = (route: RouteDeclaration) =>
   Object.fromEntries(
     propertiesOf(route.params).map(([key]) => [key, key === 'pool' ? 'no-such-pool' : 'none_0123456789']),
   );
-export const pathOf = (route: RouteDeclaration, params = unknown(route)) => fillPath(route.path, params);
+export const pathOf = (route: RouteDeclaration, params = unknownParams(route)) => fillPath(route.path, params);
 
-export const someOf = <T>(wanted: (route: RouteDeclaration) => T | undefined | false) =>
-  table.flatMap(([name, route]) => (wanted(route) ? [{ name, route }] : []));
+export const routesWith = <T>(select: (route: RouteDeclaration) => T | undefined | false) =>
+  routeTable.flatMap(([name, route]) => (select(route) ? [{ name, route }] : []));
 
-const brokenBodies = someOf((route) => route.body).map(({ name, route }) =>
-  brokenFor(route.body ?? {}).map(
+const brokenBodies = routesWith((route) => route.body).map(({ name, route }) =>
+  invalidValuesFor(route.body ?? {}).map(
     (body): BadRequest => ({ name, what: 'body', path: pathOf(route), headers: json, body: asJson(body) }),
   ),
 );
 
-const malformed = [
+const malformedJson = [
   '{',
   '[1,',
   '{"a":1}}',
@@ -52,8 +52,8 @@ const malformed = [
   '{"__proto__":{}}',
   '{"constructor":{"prototype":{}}}',
 ];
-const malformedBodies = someOf((route) => route.body).map(({ name, route }) =>
-  fc.constantFrom(...malformed).map(
+const malformedBodies = routesWith((route) => route.body).map(({ name, route }) =>
+  fc.constantFrom(...malformedJson).map(
     (body): BadRequest => ({
       name,
       what: 'JSON',
@@ -65,7 +65,7 @@ const malformedBodies = someOf((route) => route.body).map(({ name, route }) =>
   ),
 );
 
-const types = [
+const unsupportedTypes = [
   'text/plain',
   'application/xml',
   'multipart/form-data; boundary=x',
@@ -74,8 +74,8 @@ const types = [
   'x',
   'text/html; charset=utf-7',
 ];
-const wrongTypes = someOf((route) => route.body && !route.also_reads).map(({ name, route }) =>
-  fc.constantFrom(...types).map(
+const wrongTypes = routesWith((route) => route.body && !route.also_reads).map(({ name, route }) =>
+  fc.constantFrom(...unsupportedTypes).map(
     (type): BadRequest => ({
       name,
       what: 'content type',
@@ -87,13 +87,13 @@ const wrongTypes = someOf((route) => route.body && !route.also_reads).map(({ nam
   ),
 );
 
-const bodyThatFits = (route: RouteDeclaration) => (route.body ? fitting(route.body) : fc.constant(undefined));
+const validBody = (route: RouteDeclaration) => (route.body ? validValues(route.body) : fc.constant(undefined));
 
-const brokenPaths = someOf((route) => route.params).map(({ name, route }) =>
+const brokenPaths = routesWith((route) => route.params).map(({ name, route }) =>
   fc
     .tuple(
-      fc.record(Object.fromEntries(propertiesOf(route.params).map(([key, each]) => [key, brokenParameter(each)]))),
-      bodyThatFits(route),
+      fc.record(Object.fromEntries(propertiesOf(route.params).map(([key, each]) => [key, invalidParameter(each)]))),
+      validBody(route),
     )
     .map(([params, body]): BadRequest => {
       const path = route.path.replace(/\{(\w+)\}/g, (_, key: string) => params[key] ?? '');
@@ -107,9 +107,9 @@ const brokenPaths = someOf((route) => route.params).map(({ name, route }) =>
     }),
 );
 
-// A PUT creates what is missing; for all other routes an unknown id is an error.
-const unknownIds = someOf((route) => route.params && route.method !== 'PUT').map(({ name, route }) =>
-  bodyThatFits(route).map(
+// A PUT creates a missing resource. All other routes must refuse an unknown id.
+const unknownIds = routesWith((route) => route.params && route.method !== 'PUT').map(({ name, route }) =>
+  validBody(route).map(
     (body): BadRequest => ({
       name,
       what: 'unknown id',
@@ -129,19 +129,19 @@ const strangeQueries = [
   '%ZZ=1',
   `${'q'.repeat(2_000)}=1`,
 ];
-const brokenQueries = someOf((route) => route.method === 'GET').map(({ name, route }) => {
+const brokenQueries = routesWith((route) => route.method === 'GET').map(({ name, route }) => {
   const fields = propertiesOf(route.query);
-  const odd = fields.map(([key, each]) => brokenParameter(each).map((value) => `${key}=${value}`));
-  const twice = fields.map(([key]) => fc.constant(`${key}=1&${key}=2`));
+  const invalidFields = fields.map(([key, each]) => invalidParameter(each).map((value) => `${key}=${value}`));
+  const repeatedFields = fields.map(([key]) => fc.constant(`${key}=1&${key}=2`));
   return fc
-    .oneof(fc.constantFrom(...strangeQueries), ...odd, ...twice)
+    .oneof(fc.constantFrom(...strangeQueries), ...invalidFields, ...repeatedFields)
     .map((query): BadRequest => ({ name, what: 'query', path: `${pathOf(route)}?${query}`, headers: {} }));
 });
 
-const takesKey = (route: RouteDeclaration) =>
+const acceptsIdempotencyKey = (route: RouteDeclaration) =>
   route.method !== 'GET' && route.access.kind === 'person' && !route.reads_only;
-const badKeys = someOf(takesKey).map(({ name, route }) =>
-  fc.tuple(fc.constantFrom('', ' ', 'with space', 'k'.repeat(256), 'é', '\t'), bodyThatFits(route)).map(
+const badKeys = routesWith(acceptsIdempotencyKey).map(({ name, route }) =>
+  fc.tuple(fc.constantFrom('', ' ', 'with space', 'k'.repeat(256), 'é', '\t'), validBody(route)).map(
     ([key, body]): BadRequest => ({
       name,
       what: 'idempotency key',
@@ -167,8 +167,8 @@ export const protocolBodies = (Object.entries(protocolRoutes) as [string, Protoc
     ? [
         fc
           .oneof(
-            { arbitrary: brokenFor(route.body).map(asJson), weight: 5 },
-            { arbitrary: fc.constantFrom(...malformed), weight: 1 },
+            { arbitrary: invalidValuesFor(route.body).map(asJson), weight: 5 },
+            { arbitrary: fc.constantFrom(...malformedJson), weight: 1 },
           )
           .filter((body) => body !== 'null' || !route.body_optional)
           .map((body) => ({ name, route, body })),
@@ -176,7 +176,9 @@ export const protocolBodies = (Object.entries(protocolRoutes) as [string, Protoc
     : [],
 );
 
-/** The credential that a route needs: the request must be refused for its content alone. */
+/**
+ * The credential that a route needs, so that the server refuses the request only for its content.
+ */
 export function bearerFor(name: OperationName, fixture: TenantFixture): Record<string, string> {
   const { access }: RouteDeclaration = routes[name];
   if (access.kind === 'person') return { authorization: `Bearer ${fixture.token}` };

@@ -1,6 +1,5 @@
 /**
- * Generates values from a schema: valid ones and invalid ones. The contract's schemas are plain
- * JSON Schema.
+ * Generates valid and invalid values from a schema. The contract's schemas are plain JSON Schema.
  */
 import fc from 'fast-check';
 import type { TSchema } from 'typebox';
@@ -53,11 +52,11 @@ export const hostileTexts = [
   '_',
   'NaN',
 ];
-/** Neither text nor jsonb can hold these. */
-const poisons = ['\0', 'a\0b', '\ud800', 'x\udfffy'];
-const poison = fc.constantFrom(...poisons);
+/** Strings that PostgreSQL can store neither as text nor as jsonb. */
+const unstorableTexts = ['\0', 'a\0b', '\ud800', 'x\udfffy'];
+const unstorable = fc.constantFrom(...unstorableTexts);
 
-const deep = fc.constantFrom(33, 200, 1_000).map((depth) => {
+const deepValues = fc.constantFrom(33, 200, 1_000).map((depth) => {
   let value: unknown = 1;
   for (let level = 0; level < depth; level++) value = level % 2 ? [value] : { a: value };
   return value;
@@ -85,40 +84,40 @@ const numberIn = (shape: Shape): Values => {
   return fc.double({ min: low, max: high, noNaN: true, minExcluded: shape.exclusiveMinimum !== undefined });
 };
 
-const taken = new Map<string, fc.Arbitrary<string>>();
-/** Cached per pattern: the contract repeats a few of them, and parsing one is slow. */
-function matching(pattern: string, size?: '-1'): fc.Arbitrary<string> {
+const arbitrariesByPattern = new Map<string, fc.Arbitrary<string>>();
+/** Cached per pattern, because parsing a pattern is slow and the contract repeats a few of them. */
+function textsMatching(pattern: string, size?: '-1'): fc.Arbitrary<string> {
   const key = `${size} ${pattern}`;
-  const known = taken.get(key) ?? fc.stringMatching(new RegExp(pattern), size && { size });
-  taken.set(key, known);
-  return known;
+  const arbitrary = arbitrariesByPattern.get(key) ?? fc.stringMatching(new RegExp(pattern), size && { size });
+  arbitrariesByPattern.set(key, arbitrary);
+  return arbitrary;
 }
 
 function textIn(shape: Shape): Values {
   if (shape.format === 'date-time') return fc.constant('2030-01-02T03:04:05Z');
-  if (shape.pattern) return matching(shape.pattern, '-1');
+  if (shape.pattern) return textsMatching(shape.pattern, '-1');
   return fc.string({ minLength: shape.minLength ?? 0, maxLength: Math.min(shape.maxLength ?? 20, 20) });
 }
 
 function objectIn(shape: Shape): Values {
-  const open = Object.entries(shape.patternProperties ?? {}).map(([pattern, each]) =>
-    fc.dictionary(matching(pattern), fitting(each), { maxKeys: 2 }),
+  const dictionaries = Object.entries(shape.patternProperties ?? {}).map(([pattern, each]) =>
+    fc.dictionary(textsMatching(pattern), validValues(each), { maxKeys: 2 }),
   );
-  if (!shape.properties) return open[0] ?? fc.constant({});
-  const fields = Object.fromEntries(Object.entries(shape.properties).map(([key, each]) => [key, fitting(each)]));
+  if (!shape.properties) return dictionaries[0] ?? fc.constant({});
+  const fields = Object.fromEntries(Object.entries(shape.properties).map(([key, each]) => [key, validValues(each)]));
   return fc.record(fields, { requiredKeys: shape.required ?? [] });
 }
 
-export function fitting(shape: Shape): Values {
+export function validValues(shape: Shape): Values {
   if (shape.enum) return fc.constantFrom(...shape.enum);
   if ('const' in shape) return fc.constant(shape.const);
-  if (shape.anyOf) return fc.oneof(...shape.anyOf.map(fitting));
+  if (shape.anyOf) return fc.oneof(...shape.anyOf.map(validValues));
   if (shape.type === 'string') return textIn(shape);
   if (shape.type === 'number' || shape.type === 'integer') return numberIn(shape);
   if (shape.type === 'boolean') return fc.boolean();
   if (shape.type === 'null') return fc.constant(null);
   if (shape.type === 'array')
-    return fc.array(fitting(shape.items ?? {}), {
+    return fc.array(validValues(shape.items ?? {}), {
       minLength: shape.minItems ?? 0,
       maxLength: (shape.minItems ?? 0) + 1,
     });
@@ -131,22 +130,28 @@ const strangeKeys = ['unknown', 'constructor', '__proto__', 'toString', "'; drop
 const withField = (base: unknown, key: string, value: unknown) =>
   Object.fromEntries([...Object.entries(base as object).filter(([name]) => name !== key), [key, value]]);
 
-function brokenObject(shape: Shape): Values {
+function mostlyInvalidObject(shape: Shape): Values {
   const base = objectIn(shape);
   const fields = Object.entries(shape.properties ?? {});
   const required = shape.required ?? [];
   return fc.oneof(
     wrongTypes,
-    fc.tuple(base, fc.constantFrom(...strangeKeys), wrongTypes).map(([value, key, odd]) => withField(value, key, odd)),
-    ...fields.map(([key, each]) => fc.tuple(base, broken(each)).map(([value, odd]) => withField(value, key, odd))),
+    fc
+      .tuple(base, fc.constantFrom(...strangeKeys), wrongTypes)
+      .map(([value, key, invalid]) => withField(value, key, invalid)),
+    ...fields.map(([key, each]) =>
+      fc.tuple(base, mostlyInvalid(each)).map(([value, invalid]) => withField(value, key, invalid)),
+    ),
     ...required.map((key) =>
       base.map((value) => Object.fromEntries(Object.entries(value as object).filter(([name]) => name !== key))),
     ),
-    ...Object.values(shape.patternProperties ?? {}).map((each) => broken(each).map((odd) => ({ fine: odd }))),
+    ...Object.values(shape.patternProperties ?? {}).map((each) =>
+      mostlyInvalid(each).map((invalid) => ({ fine: invalid })),
+    ),
   );
 }
 
-function brokenText(shape: Shape): Values {
+function mostlyInvalidText(shape: Shape): Values {
   const tooLong = 'a'.repeat((shape.maxLength ?? 100_000) + 1);
   const times = [
     'yesterday',
@@ -155,45 +160,50 @@ function brokenText(shape: Shape): Values {
     '2030-01-01T00:00:00+23:59',
     '2030-01-01',
   ];
-  return fc.oneof(wrongTypes, poison, fc.constantFrom(...hostileTexts), fc.constantFrom(tooLong, ...times));
+  return fc.oneof(wrongTypes, unstorable, fc.constantFrom(...hostileTexts), fc.constantFrom(tooLong, ...times));
 }
 
 const numbers = [-1, -0.5, 1.5, 1e300, -1e300, Number.MAX_SAFE_INTEGER, 2 ** 63, 5e-324, hugeNumber, '1', 'NaN', null];
 
-/** Usually, but not always, invalid; `brokenFor` keeps only the invalid ones. */
-function broken(shape: Shape): Values {
-  if (shape.anyOf) return fc.oneof(...shape.anyOf.map(broken));
-  if (shape.type === 'string') return brokenText(shape);
+/** Most of these values are invalid. `invalidValuesFor` removes the valid ones. */
+function mostlyInvalid(shape: Shape): Values {
+  if (shape.anyOf) return fc.oneof(...shape.anyOf.map(mostlyInvalid));
+  if (shape.type === 'string') return mostlyInvalidText(shape);
   if (shape.type === 'number' || shape.type === 'integer') return fc.oneof(wrongTypes, fc.constantFrom(...numbers));
   if (shape.type === 'array')
     return fc.oneof(
       wrongTypes,
-      broken(shape.items ?? {}).map((each) => [each]),
+      mostlyInvalid(shape.items ?? {}).map((each) => [each]),
       fc.constant(Array.from({ length: (shape.maxItems ?? 2_000) + 1 }, () => 1)),
     );
   if (shape.type === 'object')
-    return fc.oneof({ arbitrary: brokenObject(shape), weight: 8 }, { arbitrary: deep, weight: 1 });
-  return fc.oneof(wrongTypes, poison, deep);
+    return fc.oneof({ arbitrary: mostlyInvalidObject(shape), weight: 8 }, { arbitrary: deepValues, weight: 1 });
+  return fc.oneof(wrongTypes, unstorable, deepValues);
 }
 
-function isPoisoned(value: unknown, depth = 0): boolean {
-  if (typeof value === 'string') return poisons.some((each) => value === each);
+function isUnstorable(value: unknown, depth = 0): boolean {
+  if (typeof value === 'string') return unstorableTexts.some((each) => value === each);
   if (value === null || typeof value !== 'object') return value === hugeNumber;
   if (depth > 32) return true;
   return Object.entries(value).some(
-    ([key, item]) => key === '__proto__' || poisons.includes(key) || isPoisoned(item, depth + 1),
+    ([key, item]) => key === '__proto__' || unstorableTexts.includes(key) || isUnstorable(item, depth + 1),
   );
 }
 
-/** Values that must be refused: they do not match `schema`, or cannot be stored. */
-export const brokenFor = (schema: TSchema): Values =>
-  broken(schema as Shape).filter((value) => isPoisoned(value) || !Value.Check(schema, JSON.parse(asJson(value))));
+/** Values that the server must refuse: they do not match `schema`, or cannot be stored. */
+export const invalidValuesFor = (schema: TSchema): Values =>
+  mostlyInvalid(schema as Shape).filter(
+    (value) => isUnstorable(value) || !Value.Check(schema, JSON.parse(asJson(value))),
+  );
 
 export const propertiesOf = (schema: TSchema | undefined): [string, Shape][] =>
   Object.entries((schema as Shape | undefined)?.properties ?? {});
 
-/** Invalid texts for a parameter in an address; percent-encoded already, or invalid in that too. */
-export function brokenParameter(shape: Shape): fc.Arbitrary<string> {
+/**
+ * Invalid texts for a parameter in an address. They are percent-encoded already, or their encoding
+ * is invalid.
+ */
+export function invalidParameter(shape: Shape): fc.Arbitrary<string> {
   if (shape.type === 'integer' || shape.type === 'number')
     return fc.constantFrom('abc', '-1', '1e99', 'NaN', 'Infinity', '0x10', '%00', '1%20or%201=1', '%ZZ', '[]');
   if (shape.type === 'boolean') return fc.constantFrom('maybe', '2', '%00', 'null', '%ZZ');
@@ -201,7 +211,7 @@ export function brokenParameter(shape: Shape): fc.Arbitrary<string> {
   const long = 'a'.repeat((shape.maxLength ?? 512) + 1);
   if (!shape.pattern) return fc.constantFrom('%00', 'a%00b', long);
   const pattern = new RegExp(shape.pattern);
-  const refused = [...hostileTexts, ...poisons.slice(0, 2), long].filter(
+  const refused = [...hostileTexts, ...unstorableTexts.slice(0, 2), long].filter(
     (text) => text !== '' && !(pattern.test(text) && text !== long),
   );
   return fc.constantFrom(...refused.map(encodeURIComponent), '%C0%AF', '%FF');

@@ -1,4 +1,6 @@
-/** Raw calls without our client, so that a test can send anything and see everything. */
+/**
+ * HTTP calls without our client, so that a test can send invalid requests and see whole answers.
+ */
 import { Compile } from 'typebox/compile';
 import { expect } from 'vitest';
 import { fillPath } from '../../../src/contract/client.ts';
@@ -15,7 +17,7 @@ export interface Answer {
   body: Record<string, unknown>;
 }
 
-export interface Sent {
+export interface SendOptions {
   bearer?: string;
   headers?: Record<string, string>;
   /** Sent as JSON. */
@@ -24,15 +26,15 @@ export interface Sent {
   raw?: string;
 }
 
-export async function send(url: string, method: string, path: string, sent: Sent = {}): Promise<Answer> {
-  const body = sent.raw ?? (sent.body === undefined ? undefined : JSON.stringify(sent.body));
+export async function send(url: string, method: string, path: string, options: SendOptions = {}): Promise<Answer> {
+  const body = options.raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
   const reply = await fetch(url + path, {
     method,
     redirect: 'manual',
     headers: {
-      ...(sent.bearer !== undefined && { authorization: `Bearer ${sent.bearer}` }),
+      ...(options.bearer !== undefined && { authorization: `Bearer ${options.bearer}` }),
       ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...sent.headers,
+      ...options.headers,
     },
     ...(body !== undefined && { body }),
   });
@@ -47,30 +49,37 @@ export interface Input {
   body?: unknown;
 }
 
-/** Also checks that the OpenAPI document lists the status of the answer. */
-export async function callRoute(url: string, name: OperationName, input: Input, sent: Sent = {}): Promise<Answer> {
+/**
+ * Calls a route of the contract, and checks that the OpenAPI document lists the answered status.
+ */
+export async function callRoute(
+  url: string,
+  name: OperationName,
+  input: Input,
+  options: SendOptions = {},
+): Promise<Answer> {
   const route: RouteDeclaration = routes[name];
   const answer = await send(url, route.method, fillPath(route.path, input.params, input.query), {
     ...(input.body !== undefined && { body: input.body }),
-    ...sent,
+    ...options,
   });
-  const others = Object.keys(route.also_answers ?? {}).map(Number);
-  expect([route.success, ...others, ...problemsByStatus(name).keys()], name).toContain(answer.status);
+  const otherStatuses = Object.keys(route.also_answers ?? {}).map(Number);
+  expect([route.success, ...otherStatuses, ...problemsByStatus(name).keys()], name).toContain(answer.status);
   return answer;
 }
 
-const problem = Compile(Problem);
+const problemCheck = Compile(Problem);
 
-/** Checks that a refusal is a problem of the catalogue, consistent in body, status and headers. */
+/** Checks that an answer is a problem of the catalogue, consistent in body, status and headers. */
 export function expectProblem(answer: Answer, code?: ErrorCode | ErrorCode[], note = ''): void {
-  const shown = `${note} → ${answer.status} ${answer.text.slice(0, 300)}`;
-  expect(answer.headers.get('content-type'), shown).toContain('application/problem+json');
-  expect(problem.Check(answer.body), shown).toBe(true);
+  const message = `${note} → ${answer.status} ${answer.text.slice(0, 300)}`;
+  expect(answer.headers.get('content-type'), message).toContain('application/problem+json');
+  expect(problemCheck.Check(answer.body), message).toBe(true);
   const received = answer.body.code as ErrorCode;
-  expect(errorCatalogue, shown).toHaveProperty(received);
-  expect(answer.status, shown).toBe(errorCatalogue[received].status);
-  expect(answer.body.status, shown).toBe(answer.status);
-  expect(answer.body.correlation_id, shown).toBe(answer.headers.get('x-correlation-id'));
-  expect(answer.status, shown).not.toBe(500);
-  if (code !== undefined) expect([code].flat(), shown).toContain(received);
+  expect(errorCatalogue, message).toHaveProperty(received);
+  expect(answer.status, message).toBe(errorCatalogue[received].status);
+  expect(answer.body.status, message).toBe(answer.status);
+  expect(answer.body.correlation_id, message).toBe(answer.headers.get('x-correlation-id'));
+  expect(answer.status, message).not.toBe(500);
+  if (code !== undefined) expect([code].flat(), message).toContain(received);
 }

@@ -1,4 +1,4 @@
-/** A small OTLP collector over HTTP and JSON that stores the spans. */
+/** A small OTLP collector over HTTP and JSON that keeps the received spans in memory. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,8 +12,7 @@ export interface ReceivedSpan {
   startTimeUnixNano: string;
   endTimeUnixNano: string;
   status?: { code: number; message: string };
-  /** Attributes as a flat object. */
-  ids: Record<string, string | undefined>;
+  attributes: Record<string, string | undefined>;
 }
 
 export interface Collector {
@@ -24,7 +23,7 @@ export interface Collector {
 }
 
 type Attribute = { key: string; value: Record<string, string> };
-const flat = (attributes: Attribute[]) =>
+const readAttributes = (attributes: Attribute[]) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, String(Object.values(value)[0])]));
 
 export async function startCollector(): Promise<Collector> {
@@ -36,9 +35,10 @@ export async function startCollector(): Promise<Collector> {
     const isOtlp = request.method === 'POST' && request.url === '/v1/traces';
     if (isOtlp)
       for (const { resource, scopeSpans } of JSON.parse(text).resourceSpans) {
-        resources.push(flat(resource.attributes));
+        resources.push(readAttributes(resource.attributes));
         for (const scope of scopeSpans)
-          for (const { attributes, ...span } of scope.spans) spans.push({ ...span, ids: flat(attributes) });
+          for (const { attributes, ...span } of scope.spans)
+            spans.push({ ...span, attributes: readAttributes(attributes) });
       }
     response.writeHead(isOtlp ? 200 : 404, { 'content-type': 'application/json' });
     response.end('{}');

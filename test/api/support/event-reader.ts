@@ -1,4 +1,4 @@
-/** Reads and stores server-sent events as a browser would. */
+/** Reads server-sent events as a browser would, and keeps them for the test. */
 import { until } from '../../support/until.ts';
 
 export interface StreamEvent {
@@ -13,7 +13,7 @@ export interface EventReader {
   /** The cursor a browser would resume from. */
   lastId(): string;
   ended(): boolean;
-  waitFor(what: string, fits: (event: StreamEvent) => boolean, seconds?: number): Promise<StreamEvent>;
+  waitFor(what: string, matches: (event: StreamEvent) => boolean, seconds?: number): Promise<StreamEvent>;
   close(): Promise<void>;
 }
 
@@ -29,17 +29,17 @@ export async function openEvents(url: string, token: string, query = '', last_ev
   let last = last_event_id ?? '';
   let ended = false;
 
-  const take = (block: string) => {
+  const readBlock = (block: string) => {
     const fields = block.split('\n').map((line) => {
       const cut = line.indexOf(':');
       return [line.slice(0, cut), line.slice(cut + 1).trimStart()] as const;
     });
     for (const [name, value] of fields) if (name === '') comments.push(value);
-    const of = (name: string) => fields.find(([key]) => key === name)?.[1];
-    const id = of('id') ?? null;
+    const fieldOf = (name: string) => fields.find(([key]) => key === name)?.[1];
+    const id = fieldOf('id') ?? null;
     if (id !== null) last = id;
-    const data = of('data');
-    if (data !== undefined) events.push({ id, name: of('event') ?? 'message', data: JSON.parse(data) });
+    const data = fieldOf('data');
+    if (data !== undefined) events.push({ id, name: fieldOf('event') ?? 'message', data: JSON.parse(data) });
   };
 
   const reading = (async () => {
@@ -49,7 +49,7 @@ export async function openEvents(url: string, token: string, query = '', last_ev
       text += decoder.decode(chunk, { stream: true });
       const blocks = text.split('\n\n');
       text = blocks.pop() ?? '';
-      for (const block of blocks) take(block);
+      for (const block of blocks) readBlock(block);
     }
   })()
     .catch(() => undefined)
@@ -62,7 +62,7 @@ export async function openEvents(url: string, token: string, query = '', last_ev
     comments,
     lastId: () => last,
     ended: () => ended,
-    waitFor: (what, fits, seconds = 60) => until(what, () => events.find(fits), { seconds }),
+    waitFor: (what, matches, seconds = 60) => until(what, () => events.find(matches), { seconds }),
     async close() {
       abort.abort();
       await reading;
@@ -70,5 +70,6 @@ export async function openEvents(url: string, token: string, query = '', last_ev
   };
 }
 
-export const facts = (reader: EventReader): string[] =>
+/** The cursors of the received evidence, in the order received. */
+export const evidenceCursors = (reader: EventReader): string[] =>
   reader.events.filter(({ name }) => name === 'evidence').map(({ data }) => String(data.cursor));

@@ -1,12 +1,12 @@
-/** A valid request for every route; a route without one does not compile. */
+/** A valid request for every route. A route without an example does not compile. */
 import { now, systemClock } from '../../../src/base/clock.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
 import type { Input } from './calls.ts';
 import type { TenantFixture } from './tenants.ts';
 
 /**
- * Valid input for each route, about things of the tenant acme, so that only the caller can be
- * wrong.
+ * Valid input for each route, about resources of the tenant acme. A refusal can therefore only be
+ * due to the caller.
  */
 export function examplesFor(
   { acme, join_token }: TenantFixture,

@@ -9,7 +9,7 @@ export interface HostileRequest {
   type: string;
   shape: string;
   size: number;
-  /** Chunked, so that only the limit ends it. */
+  /** Without a content-length, the server notices its limit only while it reads the body. */
   chunked: boolean;
 }
 
@@ -21,9 +21,9 @@ export const shapesOf: Record<string, typeof hostileJson> = {
   'application/x-ndjson': hostileJson,
 };
 
-const atOnce = 8;
+const concurrency = 8;
 
-function sendOne(url: string, { method, path, type, shape, size, chunked }: HostileRequest): Promise<number> {
+function sendRequest(url: string, { method, path, type, shape, size, chunked }: HostileRequest): Promise<number> {
   const body = Buffer.from(shapesOf[type]?.[shape]?.(size) ?? '');
   return new Promise((resolve) => {
     const headers = { 'content-type': type, ...(!chunked && { 'content-length': body.length }) };
@@ -42,11 +42,11 @@ async function sendAll(url: string, requests: HostileRequest[]): Promise<Record<
   const queue = requests[Symbol.iterator]();
   const sender = async () => {
     for (const each of queue) {
-      const status = await sendOne(url, each);
+      const status = await sendRequest(url, each);
       statuses[status] = (statuses[status] ?? 0) + 1;
     }
   };
-  await Promise.all(Array.from({ length: atOnce }, sender));
+  await Promise.all(Array.from({ length: concurrency }, sender));
   return statuses;
 }
 

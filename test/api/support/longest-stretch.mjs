@@ -1,24 +1,24 @@
 /**
- * Loaded into a server (`--import`): on SIGUSR2 it prints the longest stretch, in CPU milliseconds
- * of its main thread, in which the event loop did not turn, and starts over. It counts CPU time,
- * not wall time, so other processes do not matter.
+ * Loaded into a server with `--import`. On SIGUSR2 it prints the longest time for which the main
+ * thread did not return to its event loop, and starts over. It measures CPU time, because wall time
+ * grows when other processes use the machine.
  */
-const everyMs = 5;
+const intervalMs = 5;
 const cpuMs = () => {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
 };
 
-let longest = 0;
-let last = cpuMs();
+let longestMs = 0;
+let lastMs = cpuMs();
 setInterval(() => {
-  const now = cpuMs();
-  longest = Math.max(longest, now - last);
-  last = now;
-}, everyMs).unref();
+  const nowMs = cpuMs();
+  longestMs = Math.max(longestMs, nowMs - lastMs);
+  lastMs = nowMs;
+}, intervalMs).unref();
 
-let printed = 0;
+let printCount = 0;
 process.on('SIGUSR2', () => {
-  console.log(`stretch ${++printed} ${longest.toFixed(1)} ms`);
-  longest = 0;
+  console.log(`stretch ${++printCount} ${longestMs.toFixed(1)} ms`);
+  longestMs = 0;
 });

@@ -1,24 +1,24 @@
 /**
- * Simulates a machine of an external pool over plain HTTP: it registers, sends heartbeats and
- * lines, and answers tasks on demand.
+ * Simulates a machine of an external pool over plain HTTP. The machine registers, sends heartbeats
+ * and log lines, and answers tasks on demand.
  */
 
-import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
+import { newKeyPair, publicKeyOf, signatureOf } from '../../../src/agent/connection/keys.ts';
 import type { RegisterReply, SignedTask } from '../../../src/contract/agent/agent.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
 import { type Answer, callRoute, type Input } from './calls.ts';
 
 export interface Machine extends RegisterReply {
   credential: string;
-  /** Signs its answers; a test may replace it. */
+  /** Signs the results of tasks; a test may replace the key. */
   private_key: string;
-  /** Added to its answers, by type of task. */
-  says: Record<string, object>;
+  /** Fields to add to the result of a task, by task type. */
+  resultFields: Record<string, object>;
   call(name: OperationName, input?: Input, raw?: { raw: string; headers: Record<string, string> }): Promise<Answer>;
   beat(status?: string): Promise<Answer>;
   log(seq: number, line: string): Promise<Answer>;
-  /** Answers tasks until `enough` returns true. */
-  work(enough: () => Promise<boolean>): Promise<void>;
+  /** Sends heartbeats and answers tasks until `isDone` returns true. */
+  work(isDone: () => Promise<boolean>): Promise<void>;
 }
 
 export const registration = (token: { enrollment_token: string } | { join_token: string; name: string }) => ({
@@ -41,18 +41,23 @@ export async function startMachine(
   const registered = reply.body as unknown as Machine;
   const call: Machine['call'] = (name, input = {}, raw) =>
     callRoute(url, name, input, { bearer: machine.credential, ...raw });
-  const answer = async (task: SignedTask) => {
-    const result = { nonce: task.params.nonce ?? '', ...machine.says[task.type] };
-    const said = { task_id: task.task_id, node_instance_id: registered.node_instance_id, status: 'succeeded', result };
+  const answerTask = async (task: SignedTask) => {
+    const result = { nonce: task.params.nonce ?? '', ...machine.resultFields[task.type] };
+    const signedBody = {
+      task_id: task.task_id,
+      node_instance_id: registered.node_instance_id,
+      status: 'succeeded',
+      result,
+    };
     await call('agent-task-result', {
       params: { id: task.task_id },
-      body: { status: 'succeeded', result, signature: signed(machine.private_key, said) },
+      body: { status: 'succeeded', result, signature: signatureOf(machine.private_key, signedBody) },
     });
   };
   const machine: Machine = {
     ...registered,
     private_key,
-    says: {},
+    resultFields: {},
     call,
     beat: (status) => call('agent-heartbeat', { body: status ? { status } : {} }),
     log: (seq, line) =>
@@ -64,12 +69,12 @@ export async function startMachine(
           headers: { 'content-type': 'application/x-ndjson' },
         },
       ),
-    async work(enough) {
-      while (!(await enough())) {
+    async work(isDone) {
+      while (!(await isDone())) {
         await machine.beat();
         const { body } = await call('agent-task-next', { query: { wait: 0.2 } });
         const task = body.task as SignedTask | null;
-        if (task) await answer(task);
+        if (task) await answerTask(task);
       }
     },
   };

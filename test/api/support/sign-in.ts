@@ -1,7 +1,9 @@
-/** Console sessions, as a browser holds them. */
+/**
+ * Signs in to the console and opens its event stream with the session cookie, as a browser does.
+ */
 import { callRoute } from './calls.ts';
 
-/** The cookie that a reply sets, in the form to send back. */
+/** The cookie that a reply sets, in the form in which a browser sends it back. */
 export const cookieOf = (headers: Headers): string => headers.getSetCookie()[0]?.split(';')[0] ?? '';
 
 export async function signIn(url: string, token: string): Promise<string> {
@@ -16,8 +18,7 @@ export interface CookieStream {
   close(): void;
 }
 
-/** An event stream that a browser opened with its session. */
-export async function openStreamBy(url: string, cookie: string): Promise<CookieStream> {
+export async function openStreamWithCookie(url: string, cookie: string): Promise<CookieStream> {
   const abort = new AbortController();
   const reply = await fetch(`${url}/v1/stream`, { headers: { cookie }, signal: abort.signal });
   if (reply.status !== 200 || !reply.body) throw new Error(`no stream: ${reply.status}`);
@@ -27,7 +28,7 @@ export async function openStreamBy(url: string, cookie: string): Promise<CookieS
     const decoder = new TextDecoder();
     for await (const chunk of body) text += decoder.decode(chunk, { stream: true });
   };
-  // A stream that is cut off ends with an error here; only its end matters.
+  // When the server closes the connection, reading ends with an error. Only the end matters here.
   void read(reply.body)
     .catch(() => {})
     .finally(() => {

@@ -1,4 +1,4 @@
-/** The stream of an agent or relay, from the client's side: received frames and how it ended. */
+/** A client of the agent stream. It records the received frames and how the stream ended. */
 import { WebSocket } from 'ws';
 import { until } from '../../support/until.ts';
 
@@ -8,20 +8,21 @@ export interface StreamClient {
   socket: WebSocket;
   frames: Frame[];
   send(frame: object | string): void;
-  /** The first matching frame, received already or later. */
-  frame(what: string, fits: (frame: Frame) => boolean): Promise<Frame>;
+  /** Waits for the first matching frame; it may have been received already. */
+  waitForFrame(what: string, matches: (frame: Frame) => boolean): Promise<Frame>;
   closed: Promise<{ code: number; reason: string }>;
 }
 
 /** The server's answer to a refused upgrade. */
-export interface Refused {
+export interface RefusedUpgrade {
   status: number;
   body: Frame;
 }
 
 const addressOf = (url: string) => `${url.replace('http', 'ws')}/v1/agent/stream`;
 
-export function refusedStream(url: string, headers: Record<string, string>): Promise<Refused> {
+/** Requests a stream that the server must refuse. */
+export function requestRefusedStream(url: string, headers: Record<string, string>): Promise<RefusedUpgrade> {
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(addressOf(url), { headers });
     socket.on('open', () => {
@@ -56,6 +57,6 @@ export async function openStream(url: string, bearer: string): Promise<StreamCli
     frames,
     closed,
     send: (frame) => socket.send(typeof frame === 'string' ? frame : JSON.stringify(frame)),
-    frame: (what, fits) => until(what, () => frames.find(fits)),
+    waitForFrame: (what, matches) => until(what, () => frames.find(matches)),
   };
 }

@@ -2,12 +2,12 @@
 import pg from 'pg';
 
 /**
- * Leases and heartbeats change by themselves, and the last use of a token is written after the
- * call.
+ * Tables that change without the tested call: leases and heartbeats change by themselves, and the
+ * last use of a token is written after the call. Evidence is compared separately.
  */
-const restless = ['replicas', 'heartbeats', 'evidence', 'idempotency_keys', 'token_uses'];
-/** Facts that record a refusal. */
-const refusals = ['request.denied', 'beat.refused', 'registration.refused', 'action.refused', 'evidence.dropped'];
+const changingTables = ['replicas', 'heartbeats', 'evidence', 'idempotency_keys', 'token_uses'];
+/** Kinds of evidence that record a refusal. A refused call may add these rows. */
+const refusalKinds = ['request.denied', 'beat.refused', 'registration.refused', 'action.refused', 'evidence.dropped'];
 
 export interface Tables {
   /** A fingerprint of every table. */
@@ -22,25 +22,36 @@ export async function openTables(database_url: string): Promise<Tables> {
   const query = async <R extends object>(text: string, values: unknown[] = []): Promise<R[]> =>
     (await client.query(text, values)).rows as R[];
   const tables = await query<{ name: string }>(
-    `select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'
-       and table_name not like 'evidence%' order by 1`,
+    `select table_name as name
+     from information_schema.tables
+     where table_schema = 'public'
+       and table_type = 'BASE TABLE'
+       and table_name not like 'evidence%'
+     order by 1`,
   );
-  const quiet = tables.map(({ name }) => name).filter((name) => !restless.includes(name));
-  // One prepared statement: some tests take thousands of snapshots.
+  const comparedTables = tables.map(({ name }) => name).filter((name) => !changingTables.includes(name));
+  // The statement is prepared once, because some tests take thousands of snapshots.
   const text = [
-    ...quiet.map(
+    ...comparedTables.map(
       (name) =>
-        `select '${name}' as name, count(*) || ' ' || coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as print from ${name} t`,
+        `select '${name}' as name,
+           count(*) || ' ' || coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as fingerprint
+         from ${name} t`,
     ),
-    // By kind, so that a failing test shows which.
-    `select 'evidence', coalesce(string_agg(kind || ' ' || facts, ', ' order by kind), '') from
-       (select kind, count(*) as facts from evidence where kind <> all('{${refusals}}') group by kind) recorded`,
+    // Rows are counted by kind, so that a failing test shows which kind was added.
+    `select 'evidence', coalesce(string_agg(kind || ' ' || facts, ', ' order by kind), '')
+     from (
+       select kind, count(*) as facts
+       from evidence
+       where kind <> all('{${refusalKinds}}')
+       group by kind
+     ) recorded`,
   ].join(' union all ');
   return {
     query,
     async snapshot() {
-      const { rows } = await client.query<{ name: string; print: string }>({ name: 'snapshot', text });
-      return Object.fromEntries(rows.map(({ name, print }) => [name, print]));
+      const { rows } = await client.query<{ name: string; fingerprint: string }>({ name: 'snapshot', text });
+      return Object.fromEntries(rows.map(({ name, fingerprint }) => [name, fingerprint]));
     },
     close: () => client.end(),
   };

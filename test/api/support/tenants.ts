@@ -20,7 +20,7 @@ export interface TenantFixture extends TestServer {
   tables: Tables;
   tokenFor(
     role: TokenRole,
-    more?: { tenant?: string; pool?: string; ttl_seconds?: number },
+    options?: { tenant?: string; pool?: string; ttl_seconds?: number },
   ): Promise<{ token: string; token_id: string }>;
   join_token: string;
   acme: Tenant;
@@ -30,21 +30,23 @@ export interface TenantFixture extends TestServer {
 export const externalPool = 'outside';
 
 export async function externalServer(
-  options: Parameters<typeof inProcessServer>[0] = {},
+  serverOptions: Parameters<typeof inProcessServer>[0] = {},
 ): Promise<Omit<TenantFixture, 'acme' | 'globex'>> {
-  const server = await inProcessServer(options);
+  const server = await inProcessServer(serverOptions);
   const tables = await openTables(server.database_url);
-  // The machines send something only when a test does, and must not count as silent meanwhile.
+  // A machine sends heartbeats only when a test tells it to, and must not count as silent between.
   const heartbeat = { stale_after_seconds: 24 * 3600 };
   await server.client.call('pool-put', { params: { pool: externalPool }, body: { driver: 'external', heartbeat } });
   const { token: join_token = '' } = await server.client.call('join-token-create', { params: { pool: externalPool } });
-  let made = 0;
+  let tokenCount = 0;
   return {
     ...server,
     tables,
     join_token,
-    async tokenFor(role, more = {}) {
-      const reply = await server.client.call('token-create', { body: { name: `test-${++made}`, role, ...more } });
+    async tokenFor(role, options = {}) {
+      const reply = await server.client.call('token-create', {
+        body: { name: `test-${++tokenCount}`, role, ...options },
+      });
       return { token: reply.token ?? '', token_id: reply.token_id };
     },
     async stop() {
@@ -60,8 +62,8 @@ export async function readyMachine(fixture: Pick<TenantFixture, 'url' | 'join_to
   return machine;
 }
 
-/** Enrols the node of a machine that said goodbye again: the former instance is fenced. */
-export async function enrolledAgain(
+/** Re-enrols the node of a stopped machine, which fences its former instance. */
+export async function reenroll(
   fixture: Pick<TenantFixture, 'url' | 'client'>,
   former: Pick<Machine, 'node_id'>,
 ): Promise<Machine> {
@@ -76,25 +78,28 @@ export async function enrolledAgain(
   return machine;
 }
 
-export const activeOne = (client: Client, id: string): Promise<Allocation> =>
+export const waitUntilActive = (client: Client, id: string): Promise<Allocation> =>
   until('the allocation to be active', async () => {
     const allocation = await client.call('allocation-get', { params: { id } });
     return allocation.status === 'active' ? allocation : undefined;
   });
 
-/** Waits until nothing changes by itself, so that changes are the test's. */
-export const operationsAtRest = (client: Client): Promise<boolean> =>
+/** Waits until all operations have ended, so that later changes come from the test. */
+export const waitForOperations = (client: Client): Promise<boolean> =>
   until('all operations to have ended', async () => {
     const { items } = await client.call('operation-list', {});
     return items.every(({ status }) => status === 'succeeded' || status === 'failed' || status === 'cancelled');
   });
 
-/** On a busy machine the in-process server stalls, and would record gaps and move deadlines. */
-export const withoutGaps: Composition = {
+/**
+ * Leaves out the ingest watch. It would record a gap and move deadlines whenever the in-process
+ * server stalls on a busy machine.
+ */
+export const withoutIngestWatch: Composition = {
   sweeps: (registry) => registry.filter(({ name }) => name !== 'ingest-watch'),
 };
 
-/** Each machine joins just before its tenant allocates one, so that neither gets the other's. */
+/** Each machine joins just before its tenant allocates one, so that each tenant gets its own. */
 export async function tenantFixture(options?: Parameters<typeof inProcessServer>[0]): Promise<TenantFixture> {
   const server = await externalServer(options);
   const tenant = async (name: string): Promise<Tenant> => {
@@ -102,12 +107,12 @@ export async function tenantFixture(options?: Parameters<typeof inProcessServer>
     const { token } = await server.tokenFor('operator', { tenant: name });
     const client = server.as(token);
     const created = await client.call('allocation-create', { body: { pool: externalPool, name: `${name}-claim` } });
-    const allocation = await activeOne(client, created.allocation.allocation_id);
+    const allocation = await waitUntilActive(client, created.allocation.allocation_id);
     await machine.log(1, `${name} keeps this to itself`);
     await machine.call('agent-boot', { body: { stages: [{ name: `${name}-stage`, seconds: 1 }] } });
     return { name, token, client, machine, allocation };
   };
   const fixture = { ...server, acme: await tenant('acme'), globex: await tenant('globex') };
-  await operationsAtRest(server.client);
+  await waitForOperations(server.client);
   return fixture;
 }

@@ -1,18 +1,21 @@
-/** Raw HTTP: addresses, headers and bytes are sent unchanged. */
+/** Sends raw HTTP: addresses, headers and bytes go out unchanged. */
 import http from 'node:http';
 import net from 'node:net';
 import type { Answer } from './calls.ts';
 
 export interface Wire {
   send(method: string, path: string, headers: Record<string, string | string[]>, body?: string): Promise<Answer>;
-  /** Sends bytes on a new connection; returns everything until it closes. */
-  bytes(text: string): Promise<string>;
+  /**
+   * Sends bytes on a new connection, and returns everything received until the server closes it.
+   */
+  sendBytes(text: string): Promise<string>;
   close(): void;
 }
 
 const maxMs = 10_000;
 
-const length = (body?: string) => (body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) });
+const lengthHeader = (body?: string) =>
+  body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
 
 export function openWire(url: string): Wire {
   const { hostname, port } = new URL(url);
@@ -21,7 +24,7 @@ export function openWire(url: string): Wire {
     send: (method, path, headers, body) =>
       new Promise((resolve, reject) => {
         const request = http.request(
-          { hostname, port, method, path, headers: { ...length(body), ...headers }, agent, timeout: maxMs },
+          { hostname, port, method, path, headers: { ...lengthHeader(body), ...headers }, agent, timeout: maxMs },
           (reply) => {
             let text = '';
             reply.setEncoding('utf8');
@@ -49,15 +52,17 @@ export function openWire(url: string): Wire {
         request.on('error', reject);
         request.end(body);
       }),
-    bytes: (text) =>
+    sendBytes: (text) =>
       new Promise((resolve, reject) => {
-        let seen = '';
+        let received = '';
         const socket = net.connect(Number(port), hostname, () => socket.write(text, 'latin1'));
-        socket.setTimeout(maxMs, () => socket.destroy(new Error(`no end after ${seen || 'nothing'}`)));
+        socket.setTimeout(maxMs, () =>
+          socket.destroy(new Error(`the connection did not close after: ${received || 'nothing'}`)),
+        );
         socket.on('data', (chunk) => {
-          seen += chunk;
+          received += chunk;
         });
-        socket.on('close', () => resolve(seen));
+        socket.on('close', () => resolve(received));
         socket.on('error', reject);
       }),
     close: () => agent.destroy(),

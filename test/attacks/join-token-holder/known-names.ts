@@ -1,12 +1,13 @@
 /**
- * The holder of a join token, valid or not, attacks machines that are already known in its pool.
+ * The holder of a join token, which may be expired or spent, attacks machines that already joined
+ * the token's pool, and the pool's limit `max_nodes`.
  */
-import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
+import { newKeyPair, publicKeyOf, signatureOf } from '../../../src/agent/connection/keys.ts';
 import { moment, systemClock } from '../../../src/base/clock.ts';
 import { keyProofBody } from '../../../src/contract/agent/key-proof.ts';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
 import { callRoute } from '../../api/support/calls.ts';
-import { agentField, molecule, startWorkspace } from '../../api/support/compat-clients.ts';
+import { agentFieldClient, postToMolecule, startWorkspace } from '../../api/support/compat-clients.ts';
 import { startMachine } from '../../api/support/machine.ts';
 import { openTables } from '../../api/support/tables.ts';
 import { freePort } from '../../support/free-port.ts';
@@ -14,41 +15,40 @@ import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 
-const patient = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
+/** Silent machines stay ready for the whole test, and the server may probe 127.0.0.1. */
+const poolOptions = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
 const ready = { lifecycle_status: 'ready' };
 
-async function poolOf({ client }: SpawnedServer, pool: string, more: object = {}): Promise<string> {
-  await client.call('pool-put', { params: { pool }, body: { driver: 'external', ...patient, ...more } });
-  return tokenOf({ client }, pool, {});
+/** Returns a join token of the new pool. */
+async function createPoolWithToken({ client }: SpawnedServer, pool: string, more: object = {}): Promise<string> {
+  await client.call('pool-put', { params: { pool }, body: { driver: 'external', ...poolOptions, ...more } });
+  return createJoinToken({ client }, pool, {});
 }
 
-async function tokenOf({ client }: Pick<SpawnedServer, 'client'>, pool: string, body: object): Promise<string> {
+async function createJoinToken({ client }: Pick<SpawnedServer, 'client'>, pool: string, body: object): Promise<string> {
   const { token = '' } = await client.call('join-token-create', { params: { pool }, body });
   return token;
 }
 
-async function nodeNamed({ client }: SpawnedServer, pool: string, name: string) {
+async function findNode({ client }: SpawnedServer, pool: string, name: string) {
   const { items } = await client.call('node-list', { query: { pool } });
   const node = items.find((each) => each.name === name);
-  if (!node) throw new Error(`no node ${name}`);
+  if (!node) throw new Error(`there is no node ${name}`);
   return node;
 }
 
-/** Allocates the only machine of the pool to a tenant. */
-async function allocateTo(server: SpawnedServer, pool: string, name: string): Promise<void> {
+/** Allocates the machine, which must be the only one in the pool. */
+async function allocateMachine(server: SpawnedServer, pool: string, name: string): Promise<void> {
   await server.client.call('allocation-create', { body: { pool } });
-  await until(
-    'the machine to serve a tenant',
-    async () => (await nodeNamed(server, pool, name)).allocation_id !== null,
-  );
+  await until('the machine to serve a tenant', async () => (await findNode(server, pool, name)).allocation_id !== null);
 }
 
 /**
- * Molecule workspaces send no goodbye and beat every 30 s, so this sets the status that liveness
- * would set minutes later.
+ * Sets the status that the server would set after minutes of silence. A molecule workspace cannot
+ * go offline sooner by itself, because it sends no goodbye.
  */
 async function putOffline(server: SpawnedServer, pool: string, name: string): Promise<void> {
-  const { node_id } = await nodeNamed(server, pool, name);
+  const { node_id } = await findNode(server, pool, name);
   const tables = await openTables(server.database_url);
   await tables
     .query("update nodes set status = 'offline', status_since = now() where node_id = $1", [node_id])
@@ -57,33 +57,35 @@ async function putOffline(server: SpawnedServer, pool: string, name: string): Pr
 
 const register = (url: string, body: object) => callRoute(url, 'agent-register', { body: { version: '1', ...body } });
 
-/** A machine that joined with a key, and the proofs that it signs. */
-async function keyedMachine(server: SpawnedServer, pool: string) {
-  const join_token = await poolOf(server, pool);
+/**
+ * Registers a machine with a key. Returns its registration and a function that signs key proofs.
+ */
+async function registerWithKey(server: SpawnedServer, pool: string) {
+  const join_token = await createPoolWithToken(server, pool);
   const private_key = newKeyPair();
   const registration = { join_token, name: 'victim', agent_public_key: publicKeyOf(private_key) };
   await register(server.url, registration);
   const proofAt = (ms: number) => {
     const signed_at = moment(ms).toISOString();
-    return { signed_at, signature: signed(private_key, keyProofBody({ ...registration, signed_at })) };
+    return { signed_at, signature: signatureOf(private_key, keyProofBody({ ...registration, signed_at })) };
   };
   return { registration, proofAt };
 }
 
-const expiryIgnored = {
+const expiryCheck = {
   file: 'src/api/compat/join-grants.ts',
   find: "hasExpired(grant, now) ? 'expired' : 'valid'",
   replace: "'valid'",
 };
 
-/** Waits until the token is refused, or until a second after its expiry. */
-async function waitForExpiry(
+/** Creates a join token, uses it while it is valid, and returns it a second after its expiry. */
+async function expiredToken(
   server: SpawnedServer,
   pool: string,
   use: (token: string) => Promise<unknown>,
 ): Promise<string> {
   const ttl_seconds = 2;
-  const token = await tokenOf(server, pool, { ttl_seconds });
+  const token = await createJoinToken(server, pool, { ttl_seconds });
   const started = systemClock.monotonicMs();
   await use(token);
   await until('the token to have expired', async () => systemClock.monotonicMs() - started > (ttl_seconds + 1) * 1000);
@@ -92,17 +94,17 @@ async function waitForExpiry(
 
 export const knownNameAttacks: Attack[] = [
   {
-    name: "takes a tenant's AgentField machine offline with an expired join token from the cache",
-    without: [expiryIgnored],
+    name: "takes a tenant's AgentField machine offline with an expired join token that the server has cached",
+    without: [expiryCheck],
     async succeeds(server) {
       const pool = 'expired-beats';
-      await poolOf(server, pool);
-      const token = await waitForExpiry(server, pool, (fresh) =>
-        agentField(server.url, fresh).register('victim', ready),
+      await createPoolWithToken(server, pool);
+      const token = await expiredToken(server, pool, (valid) =>
+        agentFieldClient(server.url, valid).register('victim', ready),
       );
-      await allocateTo(server, pool, 'victim');
-      await agentField(server.url, token).call('POST', '/nodes/victim/shutdown', {});
-      return (await nodeNamed(server, pool, 'victim')).status === 'offline';
+      await allocateMachine(server, pool, 'victim');
+      await agentFieldClient(server.url, token).call('POST', '/nodes/victim/shutdown', {});
+      return (await findNode(server, pool, 'victim')).status === 'offline';
     },
   },
   {
@@ -116,10 +118,10 @@ export const knownNameAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const pool = 'native-takeover';
-      const join_token = await poolOf(server, pool);
+      const join_token = await createPoolWithToken(server, pool);
       const victim = await startMachine(server.url, { join_token, name: 'victim' });
       await victim.beat('ready');
-      await allocateTo(server, pool, 'victim');
+      await allocateMachine(server, pool, 'victim');
       await victim.beat('stopping');
       const { status, body } = await register(server.url, { join_token, name: 'victim', base_url: 'http://6.6.6.6' });
       return status === 201 && body.node_id === victim.node_id;
@@ -141,16 +143,16 @@ export const knownNameAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const pool = 'expired-takeover';
-      const valid = await poolOf(server, pool);
+      const valid = await createPoolWithToken(server, pool);
       const victim = await startMachine(server.url, { join_token: valid, name: 'victim' });
       await victim.beat('ready');
       await victim.beat('stopping');
-      const join_token = await waitForExpiry(server, pool, async () => {});
+      const join_token = await expiredToken(server, pool, async () => {});
       return (await register(server.url, { join_token, name: 'victim' })).status === 201;
     },
   },
   {
-    name: 'replays the recorded proof of a key',
+    name: 'replays a recorded key proof',
     without: [
       {
         file: 'src/store/agents/joins/key-proof.ts',
@@ -159,15 +161,15 @@ export const knownNameAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { registration, proofAt } = await keyedMachine(server, 'replayed');
+      const { registration, proofAt } = await registerWithKey(server, 'replayed');
       const key_proof = proofAt(systemClock.nowMs());
-      const lawful = await register(server.url, { ...registration, key_proof });
-      if (lawful.status !== 200) throw new Error(`the machine itself was refused: ${lawful.text}`);
+      const first = await register(server.url, { ...registration, key_proof });
+      if (first.status !== 200) throw new Error(`the machine itself was refused: ${first.text}`);
       return (await register(server.url, { ...registration, key_proof })).status === 200;
     },
   },
   {
-    name: 'uses an old, unsent proof of a key',
+    name: 'registers with a key proof that was signed ten minutes ago',
     without: [
       {
         file: 'src/store/agents/joins/key-proof.ts',
@@ -176,13 +178,13 @@ export const knownNameAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { registration, proofAt } = await keyedMachine(server, 'stale-proof');
+      const { registration, proofAt } = await registerWithKey(server, 'stale-proof');
       const key_proof = proofAt(systemClock.nowMs() - 10 * 60_000);
       return (await register(server.url, { ...registration, key_proof })).status === 200;
     },
   },
   {
-    name: 'sends the recorded proof of a key along with a key of its own',
+    name: "registers the attacker's key with a key proof of the victim",
     without: [
       {
         file: 'src/store/agents/joins/key-proof.ts',
@@ -191,14 +193,14 @@ export const knownNameAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { registration, proofAt } = await keyedMachine(server, 'foreign-key');
+      const { registration, proofAt } = await registerWithKey(server, 'foreign-key');
       const key_proof = proofAt(systemClock.nowMs());
       const agent_public_key = publicKeyOf(newKeyPair());
       return (await register(server.url, { ...registration, agent_public_key, key_proof })).status === 200;
     },
   },
   {
-    name: 'returns as another AgentField machine with a spent join token',
+    name: 'uses a spent join token to register under the name of another AgentField machine',
     without: [
       {
         file: 'src/store/agents/joins/known-names.ts',
@@ -208,17 +210,17 @@ export const knownNameAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const pool = 'spent';
-      const valid = await poolOf(server, pool);
-      const spent = await tokenOf(server, pool, { max_uses: 1 });
+      const valid = await createPoolWithToken(server, pool);
+      const spent = await createJoinToken(server, pool, { max_uses: 1 });
       const base_url = `http://127.0.0.1:${await freePort()}`;
-      await agentField(server.url, valid).register('victim', { ...ready, base_url });
-      const attacker = agentField(server.url, spent);
-      await attacker.register('own', ready);
+      await agentFieldClient(server.url, valid).register('victim', { ...ready, base_url });
+      const attacker = agentFieldClient(server.url, spent);
+      await attacker.register('attacker', ready);
       return (await attacker.register('victim', { ...ready, base_url })).status === 201;
     },
   },
   {
-    name: "moves a tenant's AgentField machine to its own address",
+    name: "moves a tenant's AgentField machine to the attacker's address",
     without: [
       {
         file: 'src/lifecycle/joins/contest.ts',
@@ -228,13 +230,13 @@ export const knownNameAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const pool = 'moved';
-      const token = await poolOf(server, pool);
-      const client = agentField(server.url, token);
-      const own = `http://127.0.0.1:${await freePort()}`;
-      await client.register('victim', { ...ready, base_url: own });
-      await allocateTo(server, pool, 'victim');
+      const token = await createPoolWithToken(server, pool);
+      const client = agentFieldClient(server.url, token);
+      const victimUrl = `http://127.0.0.1:${await freePort()}`;
+      await client.register('victim', { ...ready, base_url: victimUrl });
+      await allocateMachine(server, pool, 'victim');
       await client.register('victim', { ...ready, instance_id: 'x', base_url: 'http://127.0.0.1:1' });
-      return (await nodeNamed(server, pool, 'victim')).endpoint !== own;
+      return (await findNode(server, pool, 'victim')).endpoint !== victimUrl;
     },
   },
   {
@@ -248,15 +250,15 @@ export const knownNameAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const pool = 'live-name';
-      const client = agentField(server.url, await poolOf(server, pool));
-      const { port } = await httpServer((_, reply) => reply.end('well'));
+      const client = agentFieldClient(server.url, await createPoolWithToken(server, pool));
+      const { port } = await httpServer((_, reply) => reply.end('alive'));
       await client.register('victim', { ...ready, instance_id: 'first', base_url: `http://127.0.0.1:${port}` });
       const second = { ...ready, instance_id: 'second', base_url: `http://127.0.0.1:${await freePort()}` };
       return (await client.register('victim', second)).status === 201;
     },
   },
   {
-    name: 'takes the name of a machine with a credential through AgentField',
+    name: 'uses AgentField to take the name of a machine that has a credential',
     without: [
       {
         file: 'src/api/compat/restart.ts',
@@ -266,11 +268,11 @@ export const knownNameAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const pool = 'through-agentfield';
-      const join_token = await poolOf(server, pool);
+      const join_token = await createPoolWithToken(server, pool);
       const victim = await startMachine(server.url, { join_token, name: 'victim' });
       await victim.beat('ready');
       await victim.beat('stopping');
-      return (await agentField(server.url, join_token).register('victim', ready)).status === 201;
+      return (await agentFieldClient(server.url, join_token).register('victim', ready)).status === 201;
     },
   },
   {
@@ -278,25 +280,25 @@ export const knownNameAttacks: Attack[] = [
     without: [
       {
         file: 'src/lifecycle/joins/contest.ts',
-        find: "  if (facts.serves_tenant && facts.has_credential) return 'key_unproven';\n",
+        find: "  if (facts.serves_tenant && facts.lacks_credential) return 'key_unproven';\n",
         replace: '',
       },
     ],
     async succeeds(server) {
       const pool = 'workspace-takeover';
       const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7e03';
-      const token = await poolOf(server, pool);
+      const token = await createPoolWithToken(server, pool);
       const url = `http://127.0.0.1:${await freePort()}`;
       const victim = await startWorkspace(server.url, token, id, { url });
       await victim.beat();
-      await allocateTo(server, pool, id);
+      await allocateMachine(server, pool, id);
       await putOffline(server, pool, id);
-      const taken = await molecule(server.url, token, '/registry/register', { body: { id, url } });
-      return typeof taken.body.auth_token === 'string';
+      const answer = await postToMolecule(server.url, token, '/registry/register', { body: { id, url } });
+      return typeof answer.body.auth_token === 'string';
     },
   },
   {
-    name: 'reads the address of a machine of another protocol through AgentField',
+    name: 'uses AgentField to read the address of a machine that joined by another protocol',
     without: [
       {
         file: 'src/store/rows/nodes.ts',
@@ -306,10 +308,10 @@ export const knownNameAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const pool = 'foreign-reads';
-      const join_token = await poolOf(server, pool);
+      const join_token = await createPoolWithToken(server, pool);
       const base_url = 'http://10.6.6.6:8000';
       await register(server.url, { join_token, name: 'victim', base_url });
-      const client = agentField(server.url, join_token);
+      const client = agentFieldClient(server.url, join_token);
       const answers = [await client.call('GET', '/nodes/victim'), await client.call('GET', '/nodes')];
       return answers.some(({ text }) => text.includes(base_url));
     },
@@ -324,14 +326,14 @@ export const knownNameAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const join_token = await poolOf(server, 'small', { max_nodes: 2 });
+      const join_token = await createPoolWithToken(server, 'small', { max_nodes: 2 });
       const names = Array.from({ length: 6 }, (_, place) => `machine-${place}`);
       const answers = await Promise.all(names.map((name) => register(server.url, { join_token, name })));
       return answers.filter(({ status }) => status === 201).length > 2;
     },
   },
   {
-    name: 'reports a failed boot of a machine with an agent through molecule',
+    name: 'uses molecule to report a failed boot of a machine that runs the agent',
     without: [
       {
         file: 'src/api/compat/molecule.ts',
@@ -341,25 +343,25 @@ export const knownNameAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7e01';
-      const join_token = await poolOf(server, 'watched-native');
+      const join_token = await createPoolWithToken(server, 'watched-native');
       await startMachine(server.url, { join_token, name });
       const body = { error: 'Kernel panic - not syncing' };
       const path = `/admin/workspaces/${name}/bootstrap-failed`;
-      return (await molecule(server.url, join_token, path, { body })).status === 200;
+      return (await postToMolecule(server.url, join_token, path, { body })).status === 200;
     },
   },
   {
     name: 'reports a failed boot with an expired join token',
-    without: [expiryIgnored],
+    without: [expiryCheck],
     async succeeds(server) {
       const pool = 'watched-expired';
       const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7e02';
-      await poolOf(server, pool);
-      const token = await waitForExpiry(server, pool, (fresh) =>
-        molecule(server.url, fresh, '/registry/register', { body: { id } }),
+      await createPoolWithToken(server, pool);
+      const token = await expiredToken(server, pool, (valid) =>
+        postToMolecule(server.url, valid, '/registry/register', { body: { id } }),
       );
       const path = `/admin/workspaces/${id}/bootstrap-failed`;
-      return (await molecule(server.url, token, path, { body: { error: 'it failed' } })).status === 200;
+      return (await postToMolecule(server.url, token, path, { body: { error: 'the boot failed' } })).status === 200;
     },
   },
 ];

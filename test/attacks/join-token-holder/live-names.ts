@@ -2,35 +2,35 @@
  * A process with its own join token attacks the name of a live AgentField process whose address
  * does not answer.
  */
-import { agentField, protocolPool } from '../../api/support/compat-clients.ts';
+import { agentFieldClient, createProtocolPool } from '../../api/support/compat-clients.ts';
 import { openTables } from '../../api/support/tables.ts';
 import { freePort } from '../../support/free-port.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 
-const patient = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
+const poolOptions = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
 const ready = { lifecycle_status: 'ready' };
-const duplicates = 'src/lifecycle/joins/duplicates.ts';
-/** As many as the server remembers, and a few more. */
-const many = 20;
+const duplicatesFile = 'src/lifecycle/joins/duplicates.ts';
+/** A few more processes than the server remembers for one name. */
+const manyProcesses = 20;
 
-async function liveProcess(server: SpawnedServer, pool: string) {
-  const { token } = await protocolPool(server, pool, patient);
-  const own = await server.client.call('join-token-create', { params: { pool }, body: {} });
-  const attacker = agentField(server.url, own.token ?? '');
+async function startLiveProcess(server: SpawnedServer, pool: string) {
+  const { token } = await createProtocolPool(server, pool, poolOptions);
+  const attackerToken = await server.client.call('join-token-create', { params: { pool }, body: {} });
+  const attacker = agentFieldClient(server.url, attackerToken.token ?? '');
   const base_url = `http://127.0.0.1:${await freePort()}`;
-  const client = agentField(server.url, token);
+  const client = agentFieldClient(server.url, token);
   const register = () => client.register('victim', { ...ready, instance_id: 'victim', base_url });
   const beat = () => client.beat('victim', { status: 'ready', instance_id: 'victim' });
   const node = async () => {
     const { items } = await server.client.call('node-list', { query: { pool } });
-    if (!items[0]) throw new Error(`no node in ${pool}`);
+    if (!items[0]) throw new Error(`there is no node in ${pool}`);
     return items[0];
   };
   // The server judges a registration by the heartbeats in the table.
-  const isHeard = () =>
-    until('the beat of the holder to be in the table', async () => {
+  const untilStored = () =>
+    until('the node to have a stored heartbeat', async () => {
       const tables = await openTables(server.database_url);
       const rows = await tables
         .query(
@@ -42,15 +42,17 @@ async function liveProcess(server: SpawnedServer, pool: string) {
     });
   await register();
   await beat();
-  await isHeard();
+  await untilStored();
   return {
     base_url,
     node,
-    isHeard,
+    untilStored,
     attacker,
     forged: { ...ready, base_url: `http://127.0.0.1:${await freePort()}` },
-    /** Like the SDK: registers again when a heartbeat is refused as unknown. */
-    async goesOn() {
+    /**
+     * Sends a heartbeat. Like the SDK, registers again if the server answers that it is unknown.
+     */
+    async beatOrRegister() {
       if ((await beat()).status === 404) await register();
     },
   };
@@ -58,59 +60,67 @@ async function liveProcess(server: SpawnedServer, pool: string) {
 
 export const liveNameAttacks: Attack[] = [
   {
-    name: 'keeps the name of a live AgentField process that it displaced',
+    name: 'takes the name of a live AgentField process and keeps the name',
     without: [
       {
-        file: duplicates,
+        file: duplicatesFile,
         find: "place < holder ? 'takes_back' : 'refused'",
         replace: "place < 0 ? 'refused' : 'restart'",
       },
     ],
     async succeeds(server) {
-      const { goesOn, node, base_url, isHeard, attacker, forged } = await liveProcess(server, 'displaced');
+      const { beatOrRegister, node, base_url, untilStored, attacker, forged } = await startLiveProcess(
+        server,
+        'displaced',
+      );
       for (let turn = 0; turn < 3; turn++) {
         await attacker.register('victim', { ...forged, instance_id: 'attacker' });
-        await isHeard();
-        await goesOn();
-        await isHeard();
+        await untilStored();
+        await beatOrRegister();
+        await untilStored();
       }
       await attacker.register('victim', { ...forged, instance_id: 'attacker' });
       return (await node()).endpoint !== base_url;
     },
   },
   {
-    name: 'takes the name of a live AgentField process without naming its own',
+    name: 'takes the name of a live AgentField process by registering without an instance id',
     without: [
-      { file: duplicates, find: "return keep === 'first' ? 'refused' : 'restart';", replace: "return 'restart';" },
+      { file: duplicatesFile, find: "return keep === 'first' ? 'refused' : 'restart';", replace: "return 'restart';" },
     ],
     async succeeds(server) {
-      const { goesOn, node, base_url, attacker, forged } = await liveProcess(server, 'nameless');
+      const { beatOrRegister, node, base_url, attacker, forged } = await startLiveProcess(server, 'nameless');
       await attacker.register('victim', forged);
-      await goesOn();
+      await beatOrRegister();
       return (await node()).endpoint !== base_url;
     },
   },
   {
     name: 'makes the server forget a live AgentField process by registering many others',
-    without: [{ file: duplicates, find: 'known.findLastIndex(', replace: 'known.findIndex(' }],
+    without: [{ file: duplicatesFile, find: 'known.findLastIndex(', replace: 'known.findIndex(' }],
     async succeeds(server) {
-      const { goesOn, node, base_url, isHeard, attacker, forged } = await liveProcess(server, 'forgotten');
-      for (let turn = 0; turn < many; turn++) {
+      const { beatOrRegister, node, base_url, untilStored, attacker, forged } = await startLiveProcess(
+        server,
+        'forgotten',
+      );
+      for (let turn = 0; turn < manyProcesses; turn++) {
         const instance_id = `attacker-${turn}`;
         await attacker.register('victim', { ...forged, instance_id });
-        if (turn < many - 1) await attacker.call('POST', '/nodes/victim/shutdown', { instance_id });
+        if (turn < manyProcesses - 1) await attacker.call('POST', '/nodes/victim/shutdown', { instance_id });
       }
-      await isHeard();
-      await goesOn();
+      await untilStored();
+      await beatOrRegister();
       return (await node()).endpoint !== base_url;
     },
   },
   {
-    name: 'floods the list of processes that had a name',
-    without: [{ file: duplicates, find: 'known.length < maxProcesses) return', replace: 'known.length >= 0) return' }],
+    name: 'makes the server store an unlimited number of processes for one name',
+    without: [
+      { file: duplicatesFile, find: 'known.length < maxProcesses) return', replace: 'known.length >= 0) return' },
+    ],
     async succeeds(server) {
-      const { node, attacker, forged } = await liveProcess(server, 'flooded');
-      for (let turn = 0; turn < many; turn++) {
+      const { node, attacker, forged } = await startLiveProcess(server, 'flooded');
+      for (let turn = 0; turn < manyProcesses; turn++) {
         const instance_id = `${turn} ${'x'.repeat(100)}`;
         await attacker.register('victim', { ...forged, instance_id });
         await attacker.call('POST', '/nodes/victim/shutdown', { instance_id });
@@ -122,7 +132,7 @@ export const liveNameAttacks: Attack[] = [
           [(await node()).node_instance_id],
         )
         .finally(() => tables.close());
-      return (row?.count ?? 0) >= many;
+      return (row?.count ?? 0) >= manyProcesses;
     },
   },
 ];
@@ -130,7 +140,7 @@ export const liveNameAttacks: Attack[] = [
 /** Runs with `behindDistantProxy`: the attacker is not the proxy that the server trusts. */
 export const forgedSourceAttacks: Attack[] = [
   {
-    name: 'forges the address in the finding about two live processes with X-Forwarded-For',
+    name: 'uses X-Forwarded-For to forge the address in the finding about two live processes',
     without: [
       {
         file: 'src/api/http/source-address.ts',
@@ -139,7 +149,7 @@ export const forgedSourceAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { goesOn, node, isHeard, attacker, forged } = await liveProcess(server, 'forged-source');
+      const { beatOrRegister, node, untilStored, attacker, forged } = await startLiveProcess(server, 'forged-source');
       const forge = () =>
         attacker.call(
           'POST',
@@ -147,13 +157,13 @@ export const forgedSourceAttacks: Attack[] = [
           { id: 'victim', ...forged, instance_id: 'attacker' },
           { headers: { 'x-forwarded-for': '198.51.100.66' } },
         );
-      const taken = await forge();
-      if (taken.status !== 201) throw new Error(`the attacker is told from a restart: ${taken.text}`);
-      await isHeard();
-      await goesOn();
+      const answer = await forge();
+      if (answer.status !== 201) throw new Error(`the attacker was not taken for a restart: ${answer.text}`);
+      await untilStored();
+      await beatOrRegister();
       const { node_id } = await node();
       const { items } = await server.client.call('drift-list', { query: { kind: 'identity', node_id } });
-      if (items[0]?.what !== 'name_contested') throw new Error('no finding names the two processes');
+      if (items[0]?.what !== 'name_contested') throw new Error('there is no finding about the two processes');
       return JSON.stringify(items[0]).includes('198.51.100.66');
     },
   },

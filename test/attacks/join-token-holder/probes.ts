@@ -1,18 +1,22 @@
-/** The holder of a join token makes the server probe addresses. */
+/**
+ * The holder of a join token makes the server probe addresses. When a client registers under a
+ * known name from a new address, the server probes the former address, to find out whether the
+ * holder of the name still runs there.
+ */
 import { fileURLToPath } from 'node:url';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
-import { agentField, protocolPool } from '../../api/support/compat-clients.ts';
+import { agentFieldClient, createProtocolPool } from '../../api/support/compat-clients.ts';
 import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 
-const open = { probe: { allow_private: true }, heartbeat: { stale_after_seconds: 24 * 3600 } };
+const probesLoopback = { probe: { allow_private: true }, heartbeat: { stale_after_seconds: 24 * 3600 } };
 const ready = { lifecycle_status: 'ready' };
 const names = (count: number) => Array.from({ length: count }, (_, place) => `machine-${place}`);
 
 export const probeAttacks: Attack[] = [
   {
-    name: 'keeps all probes busy, so that a machine of another pool cannot return',
+    name: 'uses up all probes, so that a machine of another pool cannot register from a new address',
     without: [
       {
         file: 'src/api/compat/restart.ts',
@@ -21,34 +25,35 @@ export const probeAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { token } = await protocolPool(server, 'greedy', open);
-      const { token: others } = await protocolPool(server, 'modest', open);
+      const { token } = await createProtocolPool(server, 'greedy', probesLoopback);
+      const { token: victimToken } = await createProtocolPool(server, 'modest', probesLoopback);
       // Accepts connections and never answers.
       const tarpit = await httpServer(() => {});
-      const attacker = agentField(server.url, token);
-      const victim = agentField(server.url, others);
+      const attacker = agentFieldClient(server.url, token);
+      const victim = agentFieldClient(server.url, victimToken);
       const at = (path: string) => ({ ...ready, base_url: `http://127.0.0.1:${tarpit.port}/${path}` });
       await Promise.all(names(40).map((name) => attacker.register(name, at(name))));
       await victim.register('victim', { ...ready, base_url: `http://127.0.0.1:${await freePort()}` });
       const flood = names(40).map((name) => attacker.register(name, at(`${name}/elsewhere`)));
-      // The first refused call shows that all probes the token may have are in progress.
+      // The first refused call shows that as many probes are in progress as the token may have.
       await Promise.any(
         flood.map(async (each) => {
-          if ((await each).body.code !== 'rate_limited') throw new Error('it was not put off');
+          if ((await each).body.code !== 'rate_limited') throw new Error('the call was not rate limited');
         }),
       );
-      const back = await victim.register('victim', { ...ready, base_url: `http://127.0.0.1:${await freePort()}` });
+      const answer = await victim.register('victim', { ...ready, base_url: `http://127.0.0.1:${await freePort()}` });
       await Promise.all(flood);
-      return back.body.code === 'rate_limited';
+      return answer.body.code === 'rate_limited';
     },
   },
 ];
 
-export const fewJoins = ['--config', fileURLToPath(new URL('../support/few-joins.yaml', import.meta.url))];
+/** For servers on which a few registrations use up the allowance of a join token. */
+export const smallAllowance = ['--config', fileURLToPath(new URL('../support/small-allowance.yaml', import.meta.url))];
 
-export const costlyProbeAttacks: Attack[] = [
+export const smallAllowanceProbeAttacks: Attack[] = [
   {
-    name: 'has addresses probed after its token used up its allowance',
+    name: 'makes the server probe addresses after its token has used up its allowance',
     without: [
       {
         file: 'src/api/compat/register.ts',
@@ -57,14 +62,14 @@ export const costlyProbeAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { token } = await protocolPool(server, 'overdrawn', open);
+      const { token } = await createProtocolPool(server, 'overdrawn', probesLoopback);
       let probes = 0;
-      const former = await httpServer((_, reply) => {
+      const formerAddress = await httpServer((_, reply) => {
         probes++;
-        reply.end('well');
+        reply.end('alive');
       });
-      const attacker = agentField(server.url, token);
-      await attacker.register('victim', { ...ready, base_url: `http://127.0.0.1:${former.port}` });
+      const attacker = agentFieldClient(server.url, token);
+      await attacker.register('moving', { ...ready, base_url: `http://127.0.0.1:${formerAddress.port}` });
       let place = 0;
       await until('the allowance to be used up', async () => {
         const answers = await Promise.all(names(5).map((name) => attacker.register(`${name}-${place}`, ready)));
@@ -72,7 +77,7 @@ export const costlyProbeAttacks: Attack[] = [
         return answers.some(({ body }) => body.code === 'write_limit_reached');
       });
       const before = probes;
-      await attacker.register('victim', { ...ready, base_url: 'http://127.0.0.1:1' });
+      await attacker.register('moving', { ...ready, base_url: 'http://127.0.0.1:1' });
       return probes > before;
     },
   },

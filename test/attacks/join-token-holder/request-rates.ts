@@ -1,10 +1,10 @@
 /**
- * The holder of a join token calls a foreign protocol as often as it can. The rate limit of a token
- * is 30 calls here.
+ * The holder of a join token calls a foreign protocol as often as it can. In these tests the rate
+ * limit of a token is 30 calls.
  */
 import { send } from '../../api/support/calls.ts';
 import type { Attack } from '../support/attack.ts';
-import { countRefused, createJoinToken } from '../support/floods.ts';
+import { countRefused, createPoolWithToken } from '../support/floods.ts';
 
 export const requestRateAttacks: Attack[] = [
   {
@@ -17,7 +17,7 @@ export const requestRateAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const bearer = await createJoinToken(server, 'listed');
+      const bearer = await createPoolWithToken(server, 'listed');
       const refused = await countRefused(60, () =>
         send(server.url, 'GET', '/compat/agentfield/api/v1/nodes', { bearer }),
       );
@@ -34,7 +34,7 @@ export const requestRateAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const bearer = await createJoinToken(server, 'absent');
+      const bearer = await createPoolWithToken(server, 'absent');
       const api = '/compat/agentfield/api/v1/nodes';
       const refused = await countRefused(60, (index) =>
         send(server.url, 'POST', `${api}/nobody-${index}/heartbeat`, { bearer, body: {} }),
@@ -43,7 +43,7 @@ export const requestRateAttacks: Attack[] = [
     },
   },
   {
-    name: 'calls as one AgentField machine without a rate limit',
+    name: 'sends heartbeats of one AgentField machine without a rate limit',
     without: [
       {
         file: 'src/api/compat/agentfield.ts',
@@ -52,15 +52,15 @@ export const requestRateAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const bearer = await createJoinToken(server, 'calling');
+      const bearer = await createPoolWithToken(server, 'calling');
       const api = '/compat/agentfield/api/v1/nodes';
       const registration = { id: 'caller', base_url: 'http://127.0.0.1:9', lifecycle_status: 'ready' };
       const { status, text } = await send(server.url, 'POST', `${api}/register`, { bearer, body: registration });
-      if (status !== 201) throw new Error(`not registered: ${status} ${text}`);
-      const left = Array(700).fill(null).values();
+      if (status !== 201) throw new Error(`the machine was not registered: ${status} ${text}`);
+      const pending = Array(700).fill(null).values();
       let refused = 0;
       const beat = async () => {
-        for (const _ of left)
+        for (const _ of pending)
           if ((await send(server.url, 'POST', `${api}/caller/heartbeat`, { bearer, body: {} })).status === 429)
             refused++;
       };

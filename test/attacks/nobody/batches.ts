@@ -1,14 +1,15 @@
 /**
- * A caller without a credential attacks the route for heartbeat batches, whose body carries the
+ * A caller without a credential attacks the route for heartbeat batches, whose body holds the
  * credentials.
  */
 import { randomUUID } from 'node:crypto';
 import { callRoute } from '../../api/support/calls.ts';
 import type { Attack } from '../support/attack.ts';
-import { machineIn } from '../support/floods.ts';
+import { startMachineInNewPool } from '../support/floods.ts';
 import { openSlowBody } from '../support/slow-bodies.ts';
 
-const unknown = (count: number) => Array.from({ length: count }, () => ({ credential: `swc_${randomUUID()}` }));
+const unknownCredentials = (count: number) =>
+  Array.from({ length: count }, () => ({ credential: `swc_${randomUUID()}` }));
 
 export const unknownCredentialAttacks: Attack[] = [
   {
@@ -21,15 +22,15 @@ export const unknownCredentialAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const machine = await machineIn(server, 'same-address');
+      const machine = await startMachineInNewPool(server, 'same-address');
       const codes = new Set<unknown>();
       for (let batch = 0; batch < 5; batch++) {
-        const beats = [...unknown(100), { credential: machine.credential }];
+        const beats = [...unknownCredentials(100), { credential: machine.credential }];
         const { body } = await callRoute(server.url, 'agent-heartbeats', { body: { beats } });
         const results = body.results as { code?: string; node_status?: string }[];
         for (const { code } of results.slice(0, -1)) codes.add(code);
         if (results.at(-1)?.node_status !== 'ready')
-          throw new Error('a known machine of the same address is not heard');
+          throw new Error('the heartbeat of a known machine at the same address was refused');
       }
       return !codes.has('rate_limited');
     },
@@ -51,8 +52,8 @@ export const heldBodyAttacks: Attack[] = [
       const padded = { beats: Array.from({ length: 900 }, () => beats[0]) };
       const open = Array.from({ length: 30 }, () => openSlowBody(server.url, 'agent-heartbeats', padded));
       await Promise.all(open.map(({ arrived }) => arrived));
-      // Its answer shows that the requests before it were admitted or refused. There is still room
-      // for small bodies.
+      // The answer to this request shows that the earlier ones were admitted or refused, and that
+      // there is still room for small bodies.
       const small = await callRoute(server.url, 'session-create', { body: { token: server.token } });
       if (small.status !== 201) throw new Error(`nobody can sign in: ${small.status}`);
       for (const each of open) each.finish();

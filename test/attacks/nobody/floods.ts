@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { callRoute } from '../../api/support/calls.ts';
 import { until } from '../../support/until.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
-import { evidenceOf, tightLimits } from '../support/floods.ts';
+import { countEvidence, tightLimits } from '../support/floods.ts';
 
 /**
  * The trusted proxy passes on any address, as if the calls came from a botnet or a host with many
@@ -11,7 +11,7 @@ import { evidenceOf, tightLimits } from '../support/floods.ts';
  */
 export const tightBehindProxy = ['--behind-proxy', ...tightLimits];
 
-const withoutBudget: SourceEdit[] = [
+const auditBudget: SourceEdit[] = [
   {
     file: 'src/api/limits/quotas/outside-writes.ts',
     find: 'const isAllowed = waitSeconds(writer) === 0;',
@@ -22,7 +22,7 @@ const withoutBudget: SourceEdit[] = [
 export const floodAttacks: Attack[] = [
   {
     name: 'fills the audit from many addresses',
-    without: withoutBudget,
+    without: auditBudget,
     async succeeds(server) {
       for (let index = 0; index < 300; index++)
         await callRoute(
@@ -31,23 +31,23 @@ export const floodAttacks: Attack[] = [
           {},
           { headers: { 'x-forwarded-for': `10.0.${index >> 8}.${index & 255}` } },
         );
-      // By then the last refusal is recorded or counted, or will be within one window.
+      // Then the last refusal is recorded or counted, or will be within one window.
       await until('the refusals to be written', async () => {
-        const dropped = await evidenceOf(server, "kind = 'evidence.dropped'");
-        const denied = await evidenceOf(server, "kind = 'request.denied'");
+        const dropped = await countEvidence(server, "kind = 'evidence.dropped'");
+        const denied = await countEvidence(server, "kind = 'request.denied'");
         return dropped.rows > 0 || denied.rows >= 300;
       });
-      return (await evidenceOf(server, "kind = 'request.denied'")).rows > 200;
+      return (await countEvidence(server, "kind = 'request.denied'")).rows > 200;
     },
   },
   {
     name: 'fills the audit with changing targets',
-    without: withoutBudget,
+    without: auditBudget,
     async succeeds(server) {
       const headers = { 'x-forwarded-for': '198.51.100.9' };
       for (let index = 0; index < 180; index++)
         await callRoute(server.url, 'node-get', { params: { id: `node_${randomUUID()}` } }, { headers });
-      const { rows } = await evidenceOf(server, "actor ->> 'id' = '198.51.100.9'");
+      const { rows } = await countEvidence(server, "actor ->> 'id' = '198.51.100.9'");
       return rows > 100;
     },
   },

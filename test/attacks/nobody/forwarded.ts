@@ -1,6 +1,6 @@
 /**
- * Attacks with headers that only a proxy may set. The server trusts one proxy, and the attacker is
- * not it.
+ * Attacks with headers that only a proxy may set. Behind the distant proxy, the attacker's address
+ * is not trusted. Behind the local proxy, the attacker reaches the server from a trusted address.
  */
 import { randomUUID } from 'node:crypto';
 import { callRoute, send } from '../../api/support/calls.ts';
@@ -11,7 +11,7 @@ import type { Attack } from '../support/attack.ts';
 export const behindDistantProxy = ['--behind-proxy', '--trusted-proxies', '192.0.2.1'];
 export const behindLocalProxy = ['--behind-proxy'];
 
-/** The address in the audit for one refused request. */
+/** Sends a request that is refused, and returns the address that the audit names for it. */
 async function recordedAddress({ url, client }: SpawnedServer, headers: Record<string, string>): Promise<string> {
   const correlation_id = randomUUID();
   await callRoute(url, 'node-list', {}, { headers: { ...headers, 'x-correlation-id': correlation_id } });
@@ -55,7 +55,7 @@ export const forwardedAttacks: Attack[] = [
   },
 ];
 
-/** The proxy passes on the header that the client sent and appends nothing. */
+/** Attacks through a trusted proxy that forwards the client's header and appends nothing. */
 export const forwardedTextAttacks: Attack[] = [
   {
     name: 'chooses its name in the audit through a trusted proxy',

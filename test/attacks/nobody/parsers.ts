@@ -5,7 +5,7 @@ import type { Attack } from '../support/attack.ts';
 
 const size = 90_000;
 
-const sessionTakesMuch = {
+const sessionBodyLimit = {
   file: 'src/contract/routes/tokens.ts',
   find: 'body_limit_bytes: 4096,',
   replace: 'body_limit_bytes: 1024 * 1024,',
@@ -29,14 +29,14 @@ export const parserAttacks: Attack[] = [
   },
   {
     name: 'sends a body larger than any token to the session route',
-    without: [sessionTakesMuch],
+    without: [sessionBodyLimit],
     async succeeds({ url }) {
       const { body } = await send(url, 'POST', '/v1/session', { raw: hostileJson['a long token']?.(size) ?? '' });
       return body.code !== 'body_too_large';
     },
   },
   {
-    name: 'makes a refusal repeat a name of 100 KB',
+    name: 'makes the server repeat a field name of 100 KB in its refusal',
     without: [{ file: 'src/api/http/validation.ts', find: 'maxPathLength = 256;', replace: 'maxPathLength = 1e9;' }],
     async succeeds({ url }) {
       const { text } = await send(url, 'POST', '/v1/agent/register', {

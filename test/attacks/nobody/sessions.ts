@@ -1,22 +1,26 @@
-/** An attacker with a copied session cookie, or one that guesses tokens. */
+/** An attacker uses a copied session cookie, guesses tokens, or plants a cookie. */
 import pg from 'pg';
 import { callRoute } from '../../api/support/calls.ts';
-import { cookieOf, openStreamBy, signIn } from '../../api/support/sign-in.ts';
+import { cookieOf, openStreamWithCookie, signIn } from '../../api/support/sign-in.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
 
-const works = async (url: string, cookie: string): Promise<boolean> =>
+const isAccepted = async (url: string, cookie: string): Promise<boolean> =>
   (await callRoute(url, 'overview-get', {}, { headers: { cookie } })).status === 200;
 
-async function age(server: SpawnedServer, what: 'last_used_at' | 'expires_at', hours: number): Promise<void> {
+async function backdateSessions(
+  server: SpawnedServer,
+  column: 'last_used_at' | 'expires_at',
+  hours: number,
+): Promise<void> {
   const client = new pg.Client({ connectionString: server.database_url });
   await client.connect();
-  await client.query(`update sessions set ${what} = now() - make_interval(hours => $1)`, [hours]);
+  await client.query(`update sessions set ${column} = now() - make_interval(hours => $1)`, [hours]);
   await client.end();
 }
 
-const signOutKeepsTheSession: SourceEdit = {
+const signOut: SourceEdit = {
   file: 'src/api/routes/sessions.ts',
   find: 'if (session_id !== null)',
   replace: 'if (false as boolean && session_id !== null)',
@@ -25,31 +29,31 @@ const signOutKeepsTheSession: SourceEdit = {
 export const sessionAttacks: Attack[] = [
   {
     name: 'uses a copied cookie after its owner signed out',
-    without: [signOutKeepsTheSession],
+    without: [signOut],
     async succeeds(server) {
       const cookie = await signIn(server.url, server.token);
-      if (!(await works(server.url, cookie))) throw new Error('the session did not work before');
+      if (!(await isAccepted(server.url, cookie))) throw new Error('the session did not work before');
       await callRoute(server.url, 'session-delete', {}, { headers: { cookie } });
-      return works(server.url, cookie);
+      return isAccepted(server.url, cookie);
     },
   },
   {
     name: 'uses a copied cookie on another replica after its owner signed out',
-    without: [signOutKeepsTheSession],
+    without: [signOut],
     async succeeds(server) {
       const other = await spawnServer({ beside: server });
       try {
         const cookie = await signIn(server.url, server.token);
-        if (!(await works(other.url, cookie))) throw new Error('the session did not work before');
+        if (!(await isAccepted(other.url, cookie))) throw new Error('the session did not work before');
         await callRoute(server.url, 'session-delete', {}, { headers: { cookie } });
-        return await works(other.url, cookie);
+        return await isAccepted(other.url, cookie);
       } finally {
         await other.stop();
       }
     },
   },
   {
-    name: 'keeps reading a stream after its session was revoked',
+    name: 'keeps reading a stream after the session was revoked',
     without: [
       {
         file: 'src/api/stream/stream-audience.ts',
@@ -59,19 +63,22 @@ export const sessionAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const cookie = await signIn(server.url, server.token);
-      const stream = await openStreamBy(server.url, cookie);
+      const stream = await openStreamWithCookie(server.url, cookie);
       const { body } = await callRoute(server.url, 'session-list', {}, { headers: { cookie } });
-      const own = (body.items as { session_id: string; current: boolean }[]).find(({ current }) => current);
+      const session = (body.items as { session_id: string; current: boolean }[]).find(({ current }) => current);
       await callRoute(
         server.url,
         'session-revoke',
-        { params: { id: own?.session_id ?? '' } },
+        { params: { id: session?.session_id ?? '' } },
         { bearer: server.token },
       );
-      // A change after the revocation, which another stream shows.
-      const name = `after-${own?.session_id.slice(-8)}`;
+      // A change after the revocation. A stream that is still open would show it.
+      const name = `after-${session?.session_id.slice(-8)}`;
       await server.client.call('token-create', { body: { name, role: 'viewer' } });
-      await until('the stream to end or to show what came later', () => stream.ended() || stream.text().includes(name));
+      await until(
+        'the stream to end or to show the later change',
+        () => stream.ended() || stream.text().includes(name),
+      );
       const leaked = stream.text().includes(name);
       stream.close();
       return leaked;
@@ -88,8 +95,8 @@ export const sessionAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const cookie = await signIn(server.url, server.token);
-      await age(server, 'last_used_at', 3);
-      return works(server.url, cookie);
+      await backdateSessions(server, 'last_used_at', 3);
+      return isAccepted(server.url, cookie);
     },
   },
   {
@@ -103,8 +110,8 @@ export const sessionAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const cookie = await signIn(server.url, server.token);
-      await age(server, 'expires_at', 1);
-      return works(server.url, cookie);
+      await backdateSessions(server, 'expires_at', 1);
+      return isAccepted(server.url, cookie);
     },
   },
   {
@@ -120,7 +127,7 @@ export const sessionAttacks: Attack[] = [
       const statuses = new Set<number>();
       for (let guess = 0; guess < 30; guess++)
         statuses.add((await callRoute(server.url, 'session-create', { body: { token: `guess-${guess}` } })).status);
-      // A valid token works, whatever came from the same address before.
+      // A valid token must work although wrong tokens came from the same address.
       if ((await callRoute(server.url, 'overview-get', {}, { bearer: server.token })).status !== 200)
         throw new Error('a valid token was locked out');
       return !statuses.has(429);
@@ -128,7 +135,11 @@ export const sessionAttacks: Attack[] = [
   },
 ];
 
-/** Behind TLS, a page on a sibling host may have set the cookie with the plain name. */
+/**
+ * Behind TLS, the name of the session cookie starts with `__Host-`, and browsers accept such a
+ * cookie only from this very host. A sibling host of the domain can set a cookie without the
+ * prefix, so the server must ignore that plain name.
+ */
 export const plantedCookieAttacks: Attack[] = [
   {
     name: 'plants a session cookie from another host of the domain',
@@ -142,9 +153,9 @@ export const plantedCookieAttacks: Attack[] = [
     async succeeds(server) {
       const { status, headers } = await callRoute(server.url, 'session-create', { body: { token: server.token } });
       const own = cookieOf(headers);
-      if (status !== 201 || !own.startsWith('__Host-') || !(await works(server.url, own)))
+      if (status !== 201 || !own.startsWith('__Host-') || !(await isAccepted(server.url, own)))
         throw new Error(`no session over TLS: ${status} ${own}`);
-      return works(server.url, own.replace('__Host-', ''));
+      return isAccepted(server.url, own.replace('__Host-', ''));
     },
   },
 ];

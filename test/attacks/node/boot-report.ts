@@ -2,7 +2,7 @@
 import { startMachine } from '../../api/support/machine.ts';
 import type { Attack } from '../support/attack.ts';
 import { cpuSpentOn } from '../support/server-cpu.ts';
-import { poolToJoin } from './pool.ts';
+import { createPoolToJoin } from './pool.ts';
 
 const maxCpuSeconds = 1;
 const repeats = 3;
@@ -20,7 +20,7 @@ export const bootReportAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const machine = await startMachine(server.url, await poolToJoin(server, 'boot-report'));
+      const machine = await startMachine(server.url, await createPoolToJoin(server, 'boot-report'));
       const report = { raw: openStages + finishedStages, headers: { 'content-type': 'text/plain' } };
       const spent = await cpuSpentOn(server.pid, async () => {
         for (let sent = 0; sent < repeats; sent++) await machine.call('agent-boot', {}, report);

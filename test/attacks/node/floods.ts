@@ -1,10 +1,10 @@
 /** A machine that writes as much as it can. The allowance of an instance is 200 rows here. */
-import { signed } from '../../../src/agent/connection/keys.ts';
+import { signatureOf } from '../../../src/agent/connection/keys.ts';
 import { rotationBody } from '../../../src/contract/agent/credential-rotation.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
-import { countRefused, evidenceOfMachine, machineIn } from '../support/floods.ts';
+import { countEvidenceOfMachine, countRefused, startMachineInNewPool } from '../support/floods.ts';
 
-const withoutAdmission: SourceEdit[] = [
+const writeAdmission: SourceEdit[] = [
   {
     file: 'src/api/limits/quotas/admit-write.ts',
     find: 'outside.reserve(writer, expected)',
@@ -14,41 +14,45 @@ const withoutAdmission: SourceEdit[] = [
 
 /** More than the allowance plus the overdraft of one request. */
 const tooManyRows = 600;
-const words = 'x'.repeat(400);
+const longText = 'x'.repeat(400);
 
 export const floodAttacks: Attack[] = [
   {
     name: 'fills the store with facts about itself',
-    without: withoutAdmission,
+    without: writeAdmission,
     async succeeds(server) {
-      const machine = await machineIn(server, 'flood-facts');
+      const machine = await startMachineInNewPool(server, 'flood-facts');
       const at = new Date().toISOString();
       const facts = Array.from({ length: 100 }, (_, index) => ({
-        ...{ at, layer: 'node', kind: 'disk.read', summary: words, data: { index, words } },
+        ...{ at, layer: 'node', kind: 'disk.read', summary: longText, data: { index, longText } },
       }));
       await countRefused(12, () => machine.call('agent-evidence', { body: { facts } }));
-      return (await evidenceOfMachine(server, machine)).rows > tooManyRows;
+      return (await countEvidenceOfMachine(server, machine)).rows > tooManyRows;
     },
   },
   {
     name: 'fills the store with boot stages',
-    without: withoutAdmission,
+    without: writeAdmission,
     async succeeds(server) {
-      const machine = await machineIn(server, 'flood-boot');
+      const machine = await startMachineInNewPool(server, 'flood-boot');
       const stages = (seconds: number) =>
         Array.from({ length: 100 }, (_, index) => ({ name: `stage-${index}`, seconds: seconds + 1 }));
       await countRefused(12, (index) => machine.call('agent-boot', { body: { stages: stages(index) } }));
-      return (await evidenceOfMachine(server, machine)).rows > tooManyRows;
+      return (await countEvidenceOfMachine(server, machine)).rows > tooManyRows;
     },
   },
   {
     name: 'fills the store with prerequisites',
-    without: withoutAdmission,
+    without: writeAdmission,
     async succeeds(server) {
-      const machine = await machineIn(server, 'flood-prerequisites');
-      const results = Array.from({ length: 64 }, (_, index) => ({ name: `check-${index}`, ok: true, detail: words }));
+      const machine = await startMachineInNewPool(server, 'flood-prerequisites');
+      const results = Array.from({ length: 64 }, (_, index) => ({
+        name: `check-${index}`,
+        ok: true,
+        detail: longText,
+      }));
       await countRefused(15, () => machine.call('agent-prerequisites', { body: { results } }));
-      return (await evidenceOfMachine(server, machine)).rows > tooManyRows;
+      return (await countEvidenceOfMachine(server, machine)).rows > tooManyRows;
     },
   },
   {
@@ -61,15 +65,15 @@ export const floodAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const machine = await machineIn(server, 'flood-rotate');
+      const machine = await startMachineInNewPool(server, 'flood-rotate');
       await countRefused(500, async () => {
         const { node_instance_id, credential } = machine;
-        const signature = signed(machine.private_key, rotationBody({ node_instance_id, credential }));
+        const signature = signatureOf(machine.private_key, rotationBody({ node_instance_id, credential }));
         const answer = await machine.call('agent-credential-rotate', { body: { signature } });
         machine.credential = (answer.body.credential as string | undefined) ?? machine.credential;
         return answer;
       });
-      return (await evidenceOfMachine(server, machine)).rows > 400;
+      return (await countEvidenceOfMachine(server, machine)).rows > 400;
     },
   },
   {
@@ -82,9 +86,9 @@ export const floodAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const machine = await machineIn(server, 'flood-flaps');
+      const machine = await startMachineInNewPool(server, 'flood-flaps');
       await countRefused(400, (index) => machine.beat(index % 2 === 0 ? 'degraded' : 'ready'));
-      return (await evidenceOfMachine(server, machine)).rows > tooManyRows;
+      return (await countEvidenceOfMachine(server, machine)).rows > tooManyRows;
     },
   },
   {
@@ -97,9 +101,9 @@ export const floodAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const machine = await machineIn(server, 'flood-registrations');
+      const machine = await startMachineInNewPool(server, 'flood-registrations');
       await countRefused(500, () => machine.call('agent-register', { body: { version: 'test' } }));
-      return (await evidenceOfMachine(server, machine)).rows > 400;
+      return (await countEvidenceOfMachine(server, machine)).rows > 400;
     },
   },
 ];

@@ -1,51 +1,56 @@
 /**
- * The attacker holds the bearer credential of a machine that serves a tenant, and signs the proof
- * of cleaning itself.
+ * The attacker has copied the bearer credential of a machine that serves a tenant, and replaces the
+ * machine's key, for example to sign a false proof of cleaning.
  */
-import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
+import { newKeyPair, publicKeyOf, signatureOf } from '../../../src/agent/connection/keys.ts';
 import { moment, systemClock } from '../../../src/base/clock.ts';
 import { rotationBody } from '../../../src/contract/agent/credential-rotation.ts';
 import { keyChangeBody } from '../../../src/contract/agent/key-change.ts';
 import { keyProofBody } from '../../../src/contract/agent/key-proof.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
-import { activeOne } from '../../api/support/tenants.ts';
+import { waitUntilActive } from '../../api/support/tenants.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
 
-async function servingMachine({ client, url }: SpawnedServer, pool: string) {
+async function startServingMachine({ client, url }: SpawnedServer, pool: string) {
   const heartbeat = { stale_after_seconds: 24 * 3600 };
   await client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
   const { token: join_token = '' } = await client.call('join-token-create', { params: { pool } });
   const machine = await startMachine(url, { join_token, name: 'victim' });
   await machine.beat('ready');
   const { allocation } = await client.call('allocation-create', { body: { pool } });
-  await activeOne(client, allocation.allocation_id);
+  await waitUntilActive(client, allocation.allocation_id);
   return { machine, join_token, allocation_id: allocation.allocation_id };
 }
 
-/** Registers another key with the credential, signed by the given signer. */
-async function changeKey(machine: Machine, signer?: (from: string, to: string) => string): Promise<void> {
+/**
+ * Registers another key with the credential. `pickKey` chooses the key that signs the change;
+ * without it, the change is not signed.
+ */
+async function changeKey(machine: Machine, pickKey?: (former: string, next: string) => string): Promise<void> {
   const former = machine.private_key;
   const next = newKeyPair();
   const [former_public_key, agent_public_key] = [publicKeyOf(former), publicKeyOf(next)];
   const { node_instance_id } = machine;
   const body = keyChangeBody({ node_instance_id, former_public_key, agent_public_key });
-  const key_change = signer && { key_change: { signature: signed(signer(former, next), body) } };
+  const key_change = pickKey && { key_change: { signature: signatureOf(pickKey(former, next), body) } };
   await machine.call('agent-register', { body: { version: 'test', agent_public_key, ...key_change } });
   machine.private_key = next;
 }
 
-/** Whether the release that the attacker answers ends with a proof. */
-async function isProvenClean({ client }: SpawnedServer, machine: Machine, allocation_id: string): Promise<boolean> {
+/**
+ * Releases the allocation and returns whether the server accepts the attacker's proof of cleaning.
+ */
+async function releasesAsClean({ client }: SpawnedServer, machine: Machine, allocation_id: string): Promise<boolean> {
   const params = { id: allocation_id };
   await client.call('allocation-release', { params, body: {} });
-  const ends = ['released', 'release_failed'];
-  await machine.work(async () => ends.includes((await client.call('allocation-get', { params })).status));
+  const finalStatuses = ['released', 'release_failed'];
+  await machine.work(async () => finalStatuses.includes((await client.call('allocation-get', { params })).status));
   return (await client.call('allocation-get', { params })).status === 'released';
 }
 
-const refusal: SourceEdit = {
+const unprovenKeyCheck: SourceEdit = {
   file: 'src/operations/release/proof.ts',
   find: 'if (reuse) refuseUnprovenKey(subject, standing, answer);',
   replace: '',
@@ -53,16 +58,16 @@ const refusal: SourceEdit = {
 
 export const replacedKeyAttacks: Attack[] = [
   {
-    name: 'replaces the key with the credential and signs that the machine is clean',
-    without: [refusal],
+    name: 'registers another key with a copied credential and signs with it that the machine is clean',
+    without: [unprovenKeyCheck],
     async succeeds(server) {
-      const { machine, allocation_id } = await servingMachine(server, 'replaced-key');
+      const { machine, allocation_id } = await startServingMachine(server, 'replaced-key');
       await changeKey(machine);
-      return isProvenClean(server, machine, allocation_id);
+      return releasesAsClean(server, machine, allocation_id);
     },
   },
   {
-    name: 'signs the change of key with the new key',
+    name: 'signs the key change with the new key',
     without: [
       {
         file: 'src/store/agents/agent-keys/key-change.ts',
@@ -71,13 +76,13 @@ export const replacedKeyAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { machine, allocation_id } = await servingMachine(server, 'self-signed');
+      const { machine, allocation_id } = await startServingMachine(server, 'self-signed');
       await changeKey(machine, (_, next) => next);
-      return isProvenClean(server, machine, allocation_id);
+      return releasesAsClean(server, machine, allocation_id);
     },
   },
   {
-    name: 'launders an unproven key with a second change that it signs',
+    name: 'makes an unproven key trusted by signing a second key change with it',
     without: [
       {
         file: 'src/store/agents/agent-keys/key-change.ts',
@@ -86,10 +91,10 @@ export const replacedKeyAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { machine, allocation_id } = await servingMachine(server, 'laundered');
+      const { machine, allocation_id } = await startServingMachine(server, 'laundered');
       await changeKey(machine);
       await changeKey(machine, (former) => former);
-      return isProvenClean(server, machine, allocation_id);
+      return releasesAsClean(server, machine, allocation_id);
     },
   },
   {
@@ -102,7 +107,7 @@ export const replacedKeyAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { machine, allocation_id } = await servingMachine(server, 'swapped');
+      const { machine, allocation_id } = await startServingMachine(server, 'swapped');
       await changeKey(machine);
       const params = { id: machine.node_id, action: 'accept-key' as const };
       const reason = 'the machine lost its disk';
@@ -110,11 +115,11 @@ export const replacedKeyAttacks: Attack[] = [
       await changeKey(machine);
       const fingerprint = predicts.fingerprint ?? '';
       await server.client.call('node-act', { params, body: { reason, fingerprint } }).catch(() => {});
-      return isProvenClean(server, machine, allocation_id);
+      return releasesAsClean(server, machine, allocation_id);
     },
   },
   {
-    name: 'locks the machine out of rotation by replacing its key',
+    name: 'keeps the machine from rotating its credential by replacing its key',
     without: [
       {
         file: 'src/store/agents/credentials/rotate.ts',
@@ -123,16 +128,16 @@ export const replacedKeyAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { machine } = await servingMachine(server, 'locked-out');
-      const own = machine.private_key;
+      const { machine } = await startServingMachine(server, 'locked-out');
+      const ownKey = machine.private_key;
       await changeKey(machine);
       const { node_instance_id, credential } = machine;
-      const signature = signed(own, rotationBody({ node_instance_id, credential }));
+      const signature = signatureOf(ownKey, rotationBody({ node_instance_id, credential }));
       return (await machine.call('agent-credential-rotate', { body: { signature } })).status !== 200;
     },
   },
   {
-    name: 'joins as the machine with a replaced key',
+    name: "joins under the machine's name with a key registered with a copied credential",
     without: [
       {
         file: 'src/store/agents/agent-keys/trusted-key.ts',
@@ -141,11 +146,11 @@ export const replacedKeyAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { machine, join_token } = await servingMachine(server, 'joined-by-stranger');
+      const { machine, join_token } = await startServingMachine(server, 'joined-by-stranger');
       await changeKey(machine);
       const request = { join_token, name: 'victim', agent_public_key: publicKeyOf(machine.private_key) };
       const signed_at = moment(systemClock.nowMs()).toISOString();
-      const signature = signed(machine.private_key, keyProofBody({ ...request, signed_at }));
+      const signature = signatureOf(machine.private_key, keyProofBody({ ...request, signed_at }));
       const body = { version: 'test', ...request, key_proof: { signed_at, signature } };
       return (await callRoute(server.url, 'agent-register', { body })).status === 200;
     },

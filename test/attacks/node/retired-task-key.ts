@@ -2,7 +2,7 @@
  * The attacker copied the task key before it was rotated. The server's keys overlap for one second.
  */
 import { createPrivateKey } from 'node:crypto';
-import { signed } from '../../../src/agent/connection/keys.ts';
+import { signatureOf } from '../../../src/agent/connection/keys.ts';
 import { refusalOf } from '../../../src/agent/tasks/task-check.ts';
 import { moment, systemClock } from '../../../src/base/clock.ts';
 import type { SignedTask, TaskKeysReply } from '../../../src/contract/agent/agent.ts';
@@ -14,14 +14,14 @@ import type { Attack } from '../support/attack.ts';
 
 export const shortOverlap = ['--task-key-overlap-seconds', '1'];
 
-/** The current signing key, as a copy of the database holds it. */
-async function copiedKey({ database_url }: SpawnedServer): Promise<{ kid: string; private_key: string }> {
+/** Reads the current signing key from the database. */
+async function copySigningKey({ database_url }: SpawnedServer): Promise<{ kid: string; private_key: string }> {
   const tables = await openTables(database_url);
   const [row] = await tables.query<{ kid: string; private_key: string }>(
     'select kid, private_key from signing_keys order by signs_from desc limit 1',
   );
   await tables.close();
-  if (!row) throw new Error('the installation has no key');
+  if (!row) throw new Error('the installation has no signing key');
   const der = createPrivateKey(row.private_key).export({ type: 'pkcs8', format: 'der' });
   return { kid: row.kid, private_key: der.toString('base64') };
 }
@@ -47,15 +47,15 @@ export const retiredTaskKeyAttacks: Attack[] = [
       await client.call('pool-put', { params: { pool }, body: { driver: 'external' } });
       const { token: join_token = '' } = await client.call('join-token-create', { params: { pool } });
       const machine = await startMachine(url, { join_token, name: 'victim' });
-      const { kid, private_key } = await copiedKey(server);
+      const { kid, private_key } = await copySigningKey(server);
       const rotated = await client.call('task-key-rotate', {});
       const taskKeys = async () => {
         const answer = await machine.call('agent-task-keys');
         if (answer.status !== 200) throw new Error(`the machine got no keys: ${answer.text}`);
         return (answer.body as unknown as TaskKeysReply).task_keys;
       };
-      // A replica reloads the keys when it sees the evidence, which transactions of other databases
-      // can delay.
+      // The replica reloads the keys when it reads the fact `task_key.rotated`. An open transaction
+      // in any database of the same PostgreSQL server delays that.
       const isKnown = async () => (await taskKeys()).some(({ kid }) => kid === rotated.kid);
       await until('the server to know the new key', isKnown, { seconds: 60 });
       const isRetired = () => systemClock.nowMs() > Date.parse(rotated.former_accepted_until);
@@ -76,8 +76,8 @@ export const retiredTaskKeyAttacks: Attack[] = [
         expires_at: moment(now_ms + 60_000).toISOString(),
         kid,
       };
-      const forged: SignedTask = { ...task, signature: signed(private_key, task) };
-      return refusalOf(forged, { keys, node_id, node_instance_id, now_ms, knows: () => true }) === null;
+      const forged: SignedTask = { ...task, signature: signatureOf(private_key, task) };
+      return refusalOf(forged, { keys, node_id, node_instance_id, now_ms, knowsType: () => true }) === null;
     },
   },
 ];

@@ -1,6 +1,6 @@
 /**
- * The attacker copied the bearer credential of a machine, but not its key. Credentials are valid
- * for two seconds here.
+ * The attacker copied the bearer credential of a machine, but not its key. Unless noted otherwise,
+ * credentials are valid for two seconds in these tests.
  */
 import { startMachine } from '../../api/support/machine.ts';
 import { openTables } from '../../api/support/tables.ts';
@@ -8,14 +8,14 @@ import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 
-async function stolenFrom({ client, url }: SpawnedServer, pool: string) {
+async function startVictim({ client, url }: SpawnedServer, pool: string) {
   const heartbeat = { stale_after_seconds: 24 * 3600 };
   await client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
   const { token: join_token = '' } = await client.call('join-token-create', { params: { pool } });
   return startMachine(url, { join_token, name: 'victim' }, { rotates_credential: true });
 }
 
-/** Credentials are valid for a day here. */
+/** Here credentials are valid for a day. */
 export const oldCredentialAttacks: Attack[] = [
   {
     name: 'ageing: beats with an old credential right after the server starts',
@@ -27,7 +27,7 @@ export const oldCredentialAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const machine = await stolenFrom(server, 'restarted');
+      const machine = await startVictim(server, 'restarted');
       const tables = await openTables(server.database_url);
       await tables
         .query("update instances set credential_expires_at = now() - interval '1 day' where node_instance_id = $1", [
@@ -50,7 +50,7 @@ export const stolenCredentialAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const machine = await stolenFrom(server, 'renewed');
+      const machine = await startVictim(server, 'renewed');
       return (await machine.call('agent-credential-rotate', { body: {} })).status === 200;
     },
   },
@@ -64,9 +64,9 @@ export const stolenCredentialAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const machine = await stolenFrom(server, 'outlived');
+      const machine = await startVictim(server, 'outlived');
       const expiresMs = Date.parse(machine.credential_expires_at ?? '');
-      const answer = await until('an answer after its expiry', async () => {
+      const answer = await until('an answer after the expiry of the credential', async () => {
         const beat = await machine.beat();
         return Date.parse(beat.headers.get('date') ?? '') > expiresMs + 1000 ? beat : undefined;
       });
@@ -83,9 +83,9 @@ export const stolenCredentialAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const machine = await stolenFrom(server, 'registered-late');
+      const machine = await startVictim(server, 'registered-late');
       const expiresMs = Date.parse(machine.credential_expires_at ?? '');
-      const answer = await until('an answer after its expiry', async () => {
+      const answer = await until('an answer after the expiry of the credential', async () => {
         const registered = await machine.call('agent-register', { body: { version: 'test' } });
         return Date.parse(registered.headers.get('date') ?? '') > expiresMs + 1000 ? registered : undefined;
       });

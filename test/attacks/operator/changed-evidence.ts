@@ -7,8 +7,8 @@ import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 
-/** Releases an allocation without a machine; its certificate exists before the attack. */
-async function certifiedRelease({ client }: SpawnedServer, pool: string): Promise<{ id: string }> {
+/** Releases an allocation that has no machine, and waits until its certificate is issued. */
+async function createCertifiedRelease({ client }: SpawnedServer, pool: string): Promise<{ id: string }> {
   await client.call('pool-put', { params: { pool }, body: { driver: 'external' } });
   const { allocation } = await client.call('allocation-create', { body: { pool } });
   const params = { id: allocation.allocation_id };
@@ -19,7 +19,7 @@ async function certifiedRelease({ client }: SpawnedServer, pool: string): Promis
   return params;
 }
 
-async function certificateAfter(
+async function requestCertificateAfter(
   server: SpawnedServer,
   params: { id: string },
   change: (dba: Database) => Promise<unknown>,
@@ -54,8 +54,8 @@ export const changedEvidenceAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const params = await certifiedRelease(server, 'backdated');
-      const certificate = await certificateAfter(server, params, async (dba) => {
+      const params = await createCertifiedRelease(server, 'backdated');
+      const certificate = await requestCertificateAfter(server, params, async (dba) => {
         const earlier = '2020-01-01T00:00:00.000Z';
         await dba.query(
           `update evidence set data = jsonb_set(data, '{set,released_at}', to_jsonb($2::text))
@@ -68,18 +68,18 @@ export const changedEvidenceAttacks: Attack[] = [
     },
   },
   {
-    name: "chain: gets another tenant named in a certificate by changing the allocation's row",
+    name: "chain: makes a certificate name another tenant by changing the allocation's row",
     without: [{ file: 'src/api/routes/certificates.ts', find: 'if (changed)', replace: 'if (false)' }],
     async succeeds(server) {
-      const params = await certifiedRelease(server, 'renamed');
-      const certificate = await certificateAfter(server, params, (dba) =>
+      const params = await createCertifiedRelease(server, 'renamed');
+      const certificate = await requestCertificateAfter(server, params, (dba) =>
         dba.query(`update allocations set tenant = 'scapegoat' where allocation_id = $1`, [params.id]),
       );
       return certificate?.tenant === 'scapegoat';
     },
   },
   {
-    name: 'chain: gets a release certified as proven by adding a proof to the database afterwards',
+    name: 'chain: gets a release certified as proven by adding a proof to the database after the release',
     without: [
       {
         file: 'src/store/history/release-record.ts',
@@ -88,7 +88,7 @@ export const changedEvidenceAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const params = await certifiedRelease(server, 'proven-later');
+      const params = await createCertifiedRelease(server, 'proven-later');
       const addProof = (dba: Database) =>
         dba.query(
           `insert into evidence (at, layer, kind, summary, data, allocation_id, workflow_id, origin)
@@ -97,7 +97,7 @@ export const changedEvidenceAttacks: Attack[] = [
            where allocation_id = $1 and kind = 'allocation.released'`,
           [params.id],
         );
-      const certificate = await certificateAfter(server, params, addProof);
+      const certificate = await requestCertificateAfter(server, params, addProof);
       return certificate?.release === 'proven';
     },
   },

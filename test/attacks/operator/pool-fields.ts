@@ -1,4 +1,7 @@
-/** Viewers try to read hidden fields of pools; operators try to gain rights by changing pools. */
+/**
+ * A viewer or operator tries to read secrets in pools, in the secret store or in the audit, or to
+ * gain rights by changing a pool.
+ */
 import { RequestRefused } from '../../../src/contract/client.ts';
 import type { Pool, PoolDocument } from '../../../src/contract/pool.ts';
 import type { Role } from '../../../src/contract/security/token.ts';
@@ -7,39 +10,39 @@ import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 
 let names = 0;
-const fresh = (kind: string) => `${kind}-${++names}`;
+const newName = (kind: string) => `${kind}-${++names}`;
 
-async function as({ client, as: withToken }: SpawnedServer, role: Role) {
-  const { token } = await client.call('token-create', { body: { name: fresh(role), role } });
-  return withToken(token ?? '');
+async function clientWithRole({ client, as }: SpawnedServer, role: Role) {
+  const { token } = await client.call('token-create', { body: { name: newName(role), role } });
+  return as(token ?? '');
 }
 
-async function declared({ client }: SpawnedServer, document: PoolDocument): Promise<string> {
-  const pool = fresh('pool');
+async function declareNewPool({ client }: SpawnedServer, document: PoolDocument): Promise<string> {
+  const pool = newName('pool');
   await client.call('pool-put', { params: { pool }, body: document });
   return pool;
 }
 
-const hidden = 'tamarind-lantern-58';
-const withHidden: PoolDocument = {
+const secret = 'tamarind-lantern-58';
+const poolWithSecret: PoolDocument = {
   driver: 'local',
-  spec: { env: { GREETING: hidden }, setup: `: ${hidden}`, command: ['true', hidden] },
-  requires: [{ name: 'check', check: `: ${hidden}` }],
+  spec: { env: { GREETING: secret }, setup: `: ${secret}`, command: ['true', secret] },
+  requires: [{ name: 'check', check: `: ${secret}` }],
 };
 
-const cloud: PoolDocument = {
+const ec2Pool: PoolDocument = {
   driver: 'ec2',
   spec: { region: 'eu-central-1', image_id: 'ami-0123456789abcdef0', instance_type: 't3.small' },
 };
 
-/** Whether the server accepted an operator's change of this pool. */
-async function operatorSets(
+/** Whether the server accepts an operator's change to a new pool with this document. */
+async function operatorCanChange(
   server: SpawnedServer,
-  before: PoolDocument,
+  document: PoolDocument,
   change: (read: PoolDocument) => PoolDocument,
 ): Promise<boolean> {
-  const pool = await declared(server, before);
-  const operator = await as(server, 'operator');
+  const pool = await declareNewPool(server, document);
+  const operator = await clientWithRole(server, 'operator');
   const {
     generation: _,
     created_at: __,
@@ -63,52 +66,52 @@ const withSpec = (change: Record<string, unknown>) => (read: PoolDocument) => ({
   spec: { ...read.spec, ...change },
 });
 
-const privileged = 'src/contract/pool-fields/privileged.ts';
-const masked = 'src/contract/pool-fields/masked.ts';
-const unchecked = {
+const privilegedFile = 'src/contract/pool-fields/privileged.ts';
+const maskedFile = 'src/contract/pool-fields/masked.ts';
+const privilegeCheck = {
   file: 'src/api/routes/pools.ts',
   find: 'if (!isAdmin) checkPrivileged(stored, document, services);',
   replace: '',
 };
 
-/** A person wrote a secret into a reason; the attacker reads the audit. */
-async function shownInAudit(server: SpawnedServer, words: string): Promise<boolean> {
-  const pool = await declared(server, { driver: 'external' });
-  const operator = await as(server, 'operator');
-  const reader = await as(server, 'operator');
-  await operator.call('pool-budget', { params: { pool }, body: { budget_seconds: 321, reason: `see ${words}` } });
-  // The audit shows a row once every older transaction of the database server has ended.
+/** Whether the audit shows a secret that another operator wrote into a reason. */
+async function isShownInAudit(server: SpawnedServer, pasted: string): Promise<boolean> {
+  const pool = await declareNewPool(server, { driver: 'external' });
+  const operator = await clientWithRole(server, 'operator');
+  const reader = await clientWithRole(server, 'operator');
+  await operator.call('pool-budget', { params: { pool }, body: { budget_seconds: 321, reason: `see ${pasted}` } });
+  // The audit shows a row only after every older transaction of the database server has ended.
   const audit = await until('the change in the audit', async () => {
     const { items } = await reader.call('audit-list', { query: { limit: 20 } });
     return items.map((item) => JSON.stringify(item)).find((item) => item.includes(pool) && item.includes('see '));
   });
-  return audit.includes(words);
+  return audit.includes(pasted);
 }
 
 export const poolFieldAttacks: Attack[] = [
   {
     name: 'reads the environment and scripts of pools as a viewer',
-    without: [{ file: masked, find: "role === 'admin' ? pool : maskPool(pool)", replace: 'role ? pool : pool' }],
+    without: [{ file: maskedFile, find: "role === 'admin' ? pool : maskPool(pool)", replace: 'role ? pool : pool' }],
     async succeeds(server) {
-      const pool = await declared(server, withHidden);
-      const viewer = await as(server, 'viewer');
+      const pool = await declareNewPool(server, poolWithSecret);
+      const viewer = await clientWithRole(server, 'viewer');
       const read: Pool[] = [
         await viewer.call('pool-get', { params: { pool } }),
         ...(await viewer.call('pool-list', {})).items,
       ];
-      return JSON.stringify(read).includes(hidden);
+      return JSON.stringify(read).includes(secret);
     },
   },
   {
-    name: 'reads them in the answer to a budget change',
+    name: 'reads the environment and scripts of a pool in the answer to a budget change',
     without: [
       { file: 'src/api/routes/boots.ts', find: 'return poolFor(person().role, pool);', replace: 'return pool;' },
     ],
     async succeeds(server) {
-      const pool = await declared(server, withHidden);
-      const operator = await as(server, 'operator');
+      const pool = await declareNewPool(server, poolWithSecret);
+      const operator = await clientWithRole(server, 'operator');
       const body = { budget_seconds: 444, reason: 'test' };
-      return JSON.stringify(await operator.call('pool-budget', { params: { pool }, body })).includes(hidden);
+      return JSON.stringify(await operator.call('pool-budget', { params: { pool }, body })).includes(secret);
     },
   },
   {
@@ -121,7 +124,7 @@ export const poolFieldAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const viewer = await as(server, 'viewer');
+      const viewer = await clientWithRole(server, 'viewer');
       return viewer.call('secret-list', {}).then(
         () => true,
         (error) => {
@@ -137,44 +140,46 @@ export const poolFieldAttacks: Attack[] = [
       { file: 'src/base/redaction/redact.ts', find: 'if (newLiterals.length === 0) return;', replace: 'return;' },
     ],
     async succeeds(server) {
-      const value = `${fresh('juniper')} over the water`;
-      await server.client.call('secret-put', { params: { name: fresh('secret') }, body: { value } });
-      return shownInAudit(server, value);
+      const value = `${newName('juniper')} over the water`;
+      await server.client.call('secret-put', { params: { name: newName('secret') }, body: { value } });
+      return isShownInAudit(server, value);
     },
   },
   {
     name: 'runs a command on external machines through a prerequisite',
-    without: [unchecked],
+    without: [privilegeCheck],
     succeeds: (server) =>
-      operatorSets(server, { driver: 'external' }, (read) => ({
+      operatorCanChange(server, { driver: 'external' }, (read) => ({
         ...read,
         requires: [{ name: 'root', check: 'id > owned' }],
       })),
   },
   {
     name: 'makes the server probe private addresses',
-    without: [unchecked],
+    without: [privilegeCheck],
     succeeds: (server) =>
-      operatorSets(server, { driver: 'external' }, (read) => ({ ...read, probe: { allow_private: true } })),
+      operatorCanChange(server, { driver: 'external' }, (read) => ({ ...read, probe: { allow_private: true } })),
   },
   {
-    name: 'gives machines a role of the cloud account',
+    name: 'gives machines an IAM role',
     without: [
       {
-        file: privileged,
-        find: "ec2('iam_instance_profile', 'iam_instance_profiles', 'it gives the machines a role of the cloud account'),",
+        file: privilegedFile,
+        find: "ec2('iam_instance_profile', 'iam_instance_profiles', 'it gives the machines an IAM role'),",
         replace: '',
       },
     ],
-    succeeds: (server) => operatorSets(server, cloud, withSpec({ iam_instance_profile: 'administrator' })),
+    succeeds: (server) => operatorCanChange(server, ec2Pool, withSpec({ iam_instance_profile: 'administrator' })),
   },
   {
-    name: 'runs a script on machines that hold a role of the cloud account',
-    without: [{ file: privileged, find: "['prepare', 'setup', 'command', 'clean', 'env']", replace: "['prepare']" }],
+    name: 'runs a script on machines that have an IAM role',
+    without: [
+      { file: privilegedFile, find: "['prepare', 'setup', 'command', 'clean', 'env']", replace: "['prepare']" },
+    ],
     succeeds: (server) =>
-      operatorSets(
+      operatorCanChange(
         server,
-        { ...cloud, spec: { ...cloud.spec, iam_instance_profile: 'worker' } },
+        { ...ec2Pool, spec: { ...ec2Pool.spec, iam_instance_profile: 'worker' } },
         withSpec({ setup: 'curl http://169.254.169.254/' }),
       ),
   },
@@ -182,30 +187,33 @@ export const poolFieldAttacks: Attack[] = [
     name: 'moves machines into another network',
     without: [
       {
-        file: privileged,
+        file: privilegedFile,
         find: "ec2('subnet_id', 'subnet_ids', 'it decides which network the machines are in'),",
         replace: '',
       },
     ],
-    succeeds: (server) => operatorSets(server, cloud, withSpec({ subnet_id: 'subnet-0123456789abcdef0' })),
+    succeeds: (server) => operatorCanChange(server, ec2Pool, withSpec({ subnet_id: 'subnet-0123456789abcdef0' })),
   },
   {
     name: "runs a command on the control plane's host by changing a local pool",
     without: [
       {
-        file: privileged,
+        file: privilegedFile,
         find: "{ driver: 'local', path: ['spec'], allowed_by: null, reason: onThisHost },",
         replace: '',
       },
     ],
-    succeeds: (server) => operatorSets(server, { driver: 'local' }, withSpec({ setup: 'id' })),
+    succeeds: (server) => operatorCanChange(server, { driver: 'local' }, withSpec({ setup: 'id' })),
   },
   {
     name: 'destroys stored values by sending their masks back',
-    without: [unchecked, { file: masked, find: 'if (!isMasked(value)) return value;', replace: 'return value;' }],
+    without: [
+      privilegeCheck,
+      { file: maskedFile, find: 'if (!isMasked(value)) return value;', replace: 'return value;' },
+    ],
     async succeeds(server) {
-      const pool = await declared(server, withHidden);
-      const operator = await as(server, 'operator');
+      const pool = await declareNewPool(server, poolWithSecret);
+      const operator = await clientWithRole(server, 'operator');
       const {
         generation: _,
         created_at: __,
@@ -216,19 +224,19 @@ export const poolFieldAttacks: Attack[] = [
         params: { pool },
       });
       await operator.call('pool-put', { params: { pool }, body: { ...read, max_nodes: 9 } });
-      return !JSON.stringify(await server.client.call('pool-get', { params: { pool } })).includes(hidden);
+      return !JSON.stringify(await server.client.call('pool-get', { params: { pool } })).includes(secret);
     },
   },
   {
-    name: 'reads an API key of an unknown format in the audit',
+    name: 'reads an API key in the audit that is recognizable only by its prefix',
     without: [{ file: 'src/base/redaction/issued-formats.ts', find: "'sk_live_', ", replace: '' }],
-    succeeds: (server) => shownInAudit(server, `sk_${'live'}_${'aB3dE5fG7hJ9kLmNpQ2rS4tU'}`),
+    succeeds: (server) => isShownInAudit(server, `sk_${'live'}_${'aB3dE5fG7hJ9kLmNpQ2rS4tU'}`),
   },
   {
     name: 'reads a password from a command line in the audit',
     without: [
       { file: 'src/base/redaction/patterns.ts', find: '`((?<![\\\\w-])--?(?:', replace: '`((?<![\\\\w-])---never(?:' },
     ],
-    succeeds: (server) => shownInAudit(server, `mysql --password ${'tulip'}-9`),
+    succeeds: (server) => isShownInAudit(server, `mysql --password ${'tulip'}-9`),
   },
 ];

@@ -1,4 +1,4 @@
-/** Only an admin may rotate the key that signs tasks. */
+/** An operator tries to rotate the key that signs tasks, which only an admin may do. */
 import { RequestRefused } from '../../../src/contract/client.ts';
 import type { Attack } from '../support/attack.ts';
 

@@ -1,19 +1,17 @@
-/** An operator who sends pools as YAML that costs the server much more CPU time than the sender. */
+/** An operator sends pools as YAML that costs the server much more CPU time than the sender. */
 import { send } from '../../api/support/calls.ts';
 import { hostileYaml } from '../../api/support/hostile-input.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
 import { cpuSpentOn } from '../support/server-cpu.ts';
 
-const yaml = 'src/api/http/bodies/yaml.ts';
-const anySize: SourceEdit = {
-  ...{ file: yaml, find: 'maxYamlBytes = 32 * 1024;', replace: 'maxYamlBytes = 1024 * 1024;' },
+const yamlFile = 'src/api/http/bodies/yaml.ts';
+const sizeLimit: SourceEdit = {
+  ...{ file: yamlFile, find: 'maxYamlBytes = 32 * 1024;', replace: 'maxYamlBytes = 1024 * 1024;' },
 };
-const anyTokens: SourceEdit = { file: yaml, find: '  checkTokens(text);\n', replace: '' };
+const tokenLimit: SourceEdit = { file: yamlFile, find: '  checkTokens(text);\n', replace: '' };
 
-/**
- * Seconds of the server's CPU time. A body that is refused in time takes hundredths of a second.
- */
+/** CPU time of the server. A body that is refused early takes hundredths of a second. */
 const maxCpuSeconds = 1.5;
 
 async function putYaml(server: SpawnedServer, shape: string, bytes: number) {
@@ -22,7 +20,7 @@ async function putYaml(server: SpawnedServer, shape: string, bytes: number) {
   return () => send(server.url, 'PUT', '/v1/pools/hostile', { ...request, bearer: token ?? '' });
 }
 
-async function cpuOf(server: SpawnedServer, shape: string, bytes: number, times: number): Promise<number> {
+async function cpuSecondsFor(server: SpawnedServer, shape: string, bytes: number, times: number): Promise<number> {
   const put = await putYaml(server, shape, bytes);
   return cpuSpentOn(server.pid, async () => {
     for (let count = 0; count < times; count++) {
@@ -34,23 +32,23 @@ async function cpuOf(server: SpawnedServer, shape: string, bytes: number, times:
 
 /**
  * The size limit, the token limit and the parser's options each bound the cost of the first two
- * attacks, so the counter-tests remove all three. Below, size and tokens are attacked alone; the
- * options are tested in src/api/http/bodies/yaml.test.ts.
+ * attacks, so their counter-tests remove all three. The other two attacks test the size limit and
+ * the token limit alone; src/api/http/bodies/yaml.test.ts tests the options.
  */
 export const yamlAttacks: Attack[] = [
   {
     name: 'freezes the server with a YAML pool of many keys',
-    without: [anySize, anyTokens, { file: yaml, find: 'uniqueKeys: false', replace: 'uniqueKeys: true' }],
-    succeeds: async (server) => (await cpuOf(server, 'many keys', 180_000, 1)) > maxCpuSeconds,
+    without: [sizeLimit, tokenLimit, { file: yamlFile, find: 'uniqueKeys: false', replace: 'uniqueKeys: true' }],
+    succeeds: async (server) => (await cpuSecondsFor(server, 'many keys', 120_000, 1)) > maxCpuSeconds,
   },
   {
     name: 'freezes the server with a YAML pool of many errors',
-    without: [anySize, anyTokens, { file: yaml, find: 'prettyErrors: false', replace: 'prettyErrors: true' }],
-    succeeds: async (server) => (await cpuOf(server, 'closing brackets', 90_000, 1)) > maxCpuSeconds,
+    without: [sizeLimit, tokenLimit, { file: yamlFile, find: 'prettyErrors: false', replace: 'prettyErrors: true' }],
+    succeeds: async (server) => (await cpuSecondsFor(server, 'closing brackets', 90_000, 1)) > maxCpuSeconds,
   },
   {
     name: 'sends a YAML pool larger than the limit',
-    without: [anySize],
+    without: [sizeLimit],
     async succeeds(server) {
       const { body } = await (await putYaml(server, 'a long scalar', 180_000))();
       return body.code !== 'body_too_large';
@@ -58,13 +56,13 @@ export const yamlAttacks: Attack[] = [
   },
   {
     name: 'keeps the server busy with YAML pools of many tokens',
-    without: [anyTokens],
+    without: [tokenLimit],
     async succeeds(server) {
       // Small bodies cost too little for an absolute limit, so this compares with harmless bodies
       // of the same size.
-      await cpuOf(server, 'a long scalar', 30_000, 10);
-      const harmless = await cpuOf(server, 'a long scalar', 30_000, 30);
-      return (await cpuOf(server, 'closing brackets', 30_000, 30)) > 10 * harmless;
+      await cpuSecondsFor(server, 'a long scalar', 30_000, 10);
+      const harmless = await cpuSecondsFor(server, 'a long scalar', 30_000, 30);
+      return (await cpuSecondsFor(server, 'closing brackets', 30_000, 30)) > 10 * harmless;
     },
   },
 ];

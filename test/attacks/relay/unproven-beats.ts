@@ -1,6 +1,6 @@
 /**
- * Heartbeats for machines whose credential the attacker does not hold. The counter-tests bring back
- * the old lookup by instance id.
+ * A relay sends heartbeats for machines whose credential it does not hold. The counter-tests add a
+ * lookup of machines by their instance id.
  */
 import { callRoute } from '../../api/support/calls.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
@@ -9,7 +9,7 @@ import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
 
-const lookUpByInstanceId: SourceEdit[] = [
+const credentialCheck: SourceEdit[] = [
   {
     file: 'src/api/heartbeats/accept-batch.ts',
     find: "if (beat.credential === undefined) throw new ApiProblem('beat_credential_missing');",
@@ -30,7 +30,7 @@ const lookUpByInstanceId: SourceEdit[] = [
   },
 ];
 
-async function victimAndToken(server: SpawnedServer, pool: string): Promise<{ victim: Machine; token: string }> {
+async function createVictimAndToken(server: SpawnedServer, pool: string): Promise<{ victim: Machine; token: string }> {
   const heartbeat = { stale_after_seconds: 24 * 3600 };
   await server.client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
   const { token: join_token = '' } = await server.client.call('join-token-create', { params: { pool } });
@@ -45,20 +45,20 @@ const statusOf = async ({ client }: SpawnedServer, { node_id }: Machine) =>
 
 export const unprovenBeatAttacks: Attack[] = [
   {
-    name: 'takes a machine of its pool offline by naming it',
-    without: lookUpByInstanceId,
+    name: 'takes a machine offline with a heartbeat that has no credential',
+    without: credentialCheck,
     async succeeds(server) {
-      const { victim, token } = await victimAndToken(server, 'named-by-post');
+      const { victim, token } = await createVictimAndToken(server, 'named-by-post');
       const beats = [{ node_instance_id: victim.node_instance_id, status: 'stopping' }];
       await callRoute(server.url, 'agent-heartbeats', { body: { beats } }, { bearer: token });
       return (await statusOf(server, victim)) === 'offline';
     },
   },
   {
-    name: 'degrades a machine of its pool over the stream by naming it',
-    without: lookUpByInstanceId,
+    name: 'degrades a machine over the stream with a heartbeat that has no credential',
+    without: credentialCheck,
     async succeeds(server) {
-      const { victim, token } = await victimAndToken(server, 'named-by-stream');
+      const { victim, token } = await createVictimAndToken(server, 'named-by-stream');
       const stream = await openStream(server.url, token);
       const beats = [{ node_instance_id: victim.node_instance_id, status: 'degraded', error_rate: 1 }];
       stream.send({ seq: 1, beats });
@@ -68,10 +68,10 @@ export const unprovenBeatAttacks: Attack[] = [
     },
   },
   {
-    name: 'keeps a dead machine alive with plain beats',
-    without: lookUpByInstanceId,
+    name: 'keeps a dead machine alive with heartbeats that have no credential',
+    without: credentialCheck,
     async succeeds(server) {
-      const { victim, token } = await victimAndToken(server, 'kept-alive');
+      const { victim, token } = await createVictimAndToken(server, 'kept-alive');
       const beats = [{ node_instance_id: victim.node_instance_id }];
       const { body } = await callRoute(server.url, 'agent-heartbeats', { body: { beats } }, { bearer: token });
       const [result] = body.results as { node_status?: string }[];

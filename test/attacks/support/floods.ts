@@ -1,5 +1,6 @@
 /**
- * Shared by the flood attacks: their machines and tenants, and how much evidence a server holds.
+ * Creates the machines and tenants of the flood attacks, and measures how much evidence a server
+ * holds.
  */
 import { fileURLToPath } from 'node:url';
 import { openDatabase } from '../../../src/store/pg/database.ts';
@@ -9,20 +10,20 @@ import type { SourceEdit } from './attack.ts';
 
 export const tightLimits = ['--config', fileURLToPath(new URL('./tight-limits.yaml', import.meta.url))];
 
-export interface Stored {
+export interface StoredEvidence {
   rows: number;
   bytes: number;
 }
 
-/** Of all evidence, or of the rows that `where` selects. */
-export async function evidenceOf(
+/** Counts the rows and bytes of all evidence, or of the rows that `where` selects. */
+export async function countEvidence(
   { database_url }: SpawnedServer,
   where = 'true',
   values: unknown[] = [],
-): Promise<Stored> {
+): Promise<StoredEvidence> {
   const db = openDatabase({ url: database_url, max_connections: 1 });
   try {
-    const [stored] = await db.query<Stored>(
+    const [stored] = await db.query<StoredEvidence>(
       `select count(*)::int as rows, coalesce(sum(octet_length(evidence::text)), 0)::int as bytes
        from evidence
        where ${where}`,
@@ -34,17 +35,21 @@ export async function evidenceOf(
   }
 }
 
-export const evidenceOfMachine = (server: SpawnedServer, { node_id }: Machine): Promise<Stored> =>
-  evidenceOf(server, 'node_id = $1', [node_id]);
+export const countEvidenceOfMachine = (server: SpawnedServer, { node_id }: Machine): Promise<StoredEvidence> =>
+  countEvidence(server, 'node_id = $1', [node_id]);
 
-export async function createJoinToken({ client }: SpawnedServer, pool: string): Promise<string> {
+/** Returns a join token of the new pool. */
+export async function createPoolWithToken({ client }: SpawnedServer, pool: string): Promise<string> {
   const heartbeat = { stale_after_seconds: 24 * 3600 };
   await client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
   return (await client.call('join-token-create', { params: { pool } })).token ?? '';
 }
 
-export async function machineIn(server: SpawnedServer, pool: string): Promise<Machine> {
-  const machine = await startMachine(server.url, { join_token: await createJoinToken(server, pool), name: 'flooder' });
+export async function startMachineInNewPool(server: SpawnedServer, pool: string): Promise<Machine> {
+  const machine = await startMachine(server.url, {
+    join_token: await createPoolWithToken(server, pool),
+    name: 'flooder',
+  });
   await machine.beat('ready');
   return machine;
 }
@@ -65,10 +70,10 @@ export async function countRefused(
 }
 
 /**
- * Requests are still refused once their writer is over its limit, but reserve nothing while they
- * are in progress.
+ * The defence that reserves quota before a write. Without it, a write counts only once it is
+ * stored, so every request that arrives before then is admitted.
  */
-export const withoutReservation: SourceEdit[] = [
+export const writeReservation: SourceEdit[] = [
   {
     file: 'src/api/limits/quotas/outside-writes.ts',
     find: 'for (const { key, quota } of draws) accounts.reserve(key, quota, rows, withOverhead);',

@@ -3,14 +3,14 @@ import { request } from 'node:http';
 
 export interface HeldStreams {
   opened: number;
-  /** The status of the first refused stream. */
+  /** The status code of the first refusal. */
   refused: number | null;
   close(): void;
 }
 
 const atOnce = 20;
 
-/** With `cursor` the streams resume from there, and the client reads nothing of what it is sent. */
+/** With `cursor`, the streams resume there and the client reads nothing that it receives. */
 export async function holdStreams(url: string, token: string, max: number, cursor?: string): Promise<HeldStreams> {
   const open = new Set<{ destroy(): void }>();
   let refused: number | null = null;

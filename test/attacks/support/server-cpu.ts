@@ -1,6 +1,6 @@
 /**
- * CPU time of a server's process, which other processes do not affect. Linux only, like the servers
- * under test.
+ * Measures the CPU time of a server's process, which other processes do not affect. Works only on
+ * Linux, like the servers under test.
  */
 import { readFileSync } from 'node:fs';
 

@@ -1,6 +1,6 @@
 /**
- * Requests that send their headers and hold back their bodies, so that many are admitted before any
- * is served.
+ * Sends requests whose headers arrive at once and whose bodies are held back, so that many requests
+ * are admitted before any is served.
  */
 import { type ClientRequest, request } from 'node:http';
 import { fillPath } from '../../../src/contract/client.ts';

@@ -1,10 +1,10 @@
-/** Tenants of one attack, with machines that serve them. */
+/** Creates tenants for an attack, and machines that serve them. */
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
-export async function machineIn({ client, url }: SpawnedServer, pool: string): Promise<Machine> {
+export async function startMachineInNewPool({ client, url }: SpawnedServer, pool: string): Promise<Machine> {
   const heartbeat = { stale_after_seconds: 24 * 3600 };
   await client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
   const { token: join_token = '' } = await client.call('join-token-create', { params: { pool } });
@@ -22,7 +22,7 @@ export async function allocate(server: SpawnedServer, token: string, pool: strin
   const client = server.as(token);
   const { allocation } = await client.call('allocation-create', { body: { pool } });
   return until('the allocation to be active', async () => {
-    const now = await client.call('allocation-get', { params: { id: allocation.allocation_id } });
-    return now.status === 'active' ? now : undefined;
+    const current = await client.call('allocation-get', { params: { id: allocation.allocation_id } });
+    return current.status === 'active' ? current : undefined;
   });
 }

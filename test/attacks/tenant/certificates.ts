@@ -1,4 +1,4 @@
-/** A tenant asks for the release certificates of others. */
+/** A tenant asks for the release certificate of another tenant. */
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 
@@ -14,21 +14,21 @@ export const certificatesAttacks: Attack[] = [
     ],
     async succeeds({ client, as }) {
       await client.call('pool-put', { params: { pool: 'certified' }, body: { driver: 'external' } });
-      const tokenOf = async (tenant: string) => {
-        const made = await client.call('token-create', { body: { name: tenant, role: 'admin', tenant } });
-        return made.token ?? '';
+      const createToken = async (tenant: string) => {
+        const reply = await client.call('token-create', { body: { name: tenant, role: 'admin', tenant } });
+        return reply.token ?? '';
       };
-      const victim = as(await tokenOf('victim'));
+      const victim = as(await createToken('victim'));
       const { allocation } = await victim.call('allocation-create', { body: { pool: 'certified' } });
       const id = allocation.allocation_id;
       await client.call('allocation-release', { params: { id }, body: { reason: 'for a test' } });
-      // The operator gets it, so it exists.
+      // The admin can fetch the certificate, so it exists.
       await until('the certificate to be issued', () =>
         client.call('allocation-certificate', { params: { id } }).catch(() => undefined),
       );
-      const attacker = as(await tokenOf('attacker'));
-      const stolen = await attacker.call('allocation-certificate', { params: { id } }).catch(() => undefined);
-      return stolen?.tenant === 'victim';
+      const attacker = as(await createToken('attacker'));
+      const certificate = await attacker.call('allocation-certificate', { params: { id } }).catch(() => undefined);
+      return certificate?.tenant === 'victim';
     },
   },
 ];

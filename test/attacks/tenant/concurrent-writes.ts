@@ -1,18 +1,18 @@
 /**
- * A tenant that has many requests admitted before the first of them is charged. Its allowance is
- * 100 rows here.
+ * A tenant sends many requests that are admitted before the first of them is charged. In these
+ * tests its allowance is 100 rows.
  */
 import { callRoute } from '../../api/support/calls.ts';
 import type { Attack } from '../support/attack.ts';
-import { createJoinToken, createTenantToken, evidenceOf, withoutReservation } from '../support/floods.ts';
+import { countEvidence, createPoolWithToken, createTenantToken, writeReservation } from '../support/floods.ts';
 import { openSlowBody } from '../support/slow-bodies.ts';
 
 export const concurrentWriteAttacks: Attack[] = [
   {
     name: 'overdraws its allowance with 200 concurrent requests',
-    without: withoutReservation,
+    without: writeReservation,
     async succeeds(server) {
-      await createJoinToken(server, 'rush-pool');
+      await createPoolWithToken(server, 'rush-pool');
       const bearer = await createTenantToken(server, 'rush');
       const { body } = await callRoute(
         server.url,
@@ -28,12 +28,12 @@ export const concurrentWriteAttacks: Attack[] = [
         openSlowBody(server.url, 'evidence-create', { facts }, { bearer }),
       );
       await Promise.all(open.map(({ arrived }) => arrived));
-      // This list waits for the store behind the earlier requests, so they were admitted or refused
-      // by then.
+      // This request waits for the store after the earlier ones, so its answer shows that they were
+      // admitted or refused.
       await callRoute(server.url, 'allocation-list', {}, { bearer });
       for (const each of open) each.finish();
       await Promise.all(open.map(({ replied }) => replied));
-      return (await evidenceOf(server, "kind = 'rush.done'")).rows > 400;
+      return (await countEvidence(server, "kind = 'rush.done'")).rows > 400;
     },
   },
 ];

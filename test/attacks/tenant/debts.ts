@@ -1,21 +1,21 @@
-/** A tenant that uses up the write allowance of its machine before it releases the machine. */
+/** A tenant uses up the write allowance of its machine, which must not harm anybody else. */
 
-import { signed } from '../../../src/agent/connection/keys.ts';
+import { signatureOf } from '../../../src/agent/connection/keys.ts';
 import { rotationBody } from '../../../src/contract/agent/credential-rotation.ts';
 import type { Machine } from '../../api/support/machine.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
-import { allocate, createTenantToken, machineIn } from '../support/tenancy.ts';
+import { allocate, createTenantToken, startMachineInNewPool } from '../support/tenancy.ts';
 import { release } from './former-tenant.ts';
 
 const stages = Array.from({ length: 150 }, (_, index) => ({ name: `s-${index}`, seconds: 1 }));
-const report = (machine: Machine, seconds: number) =>
+const reportStages = (machine: Machine, seconds: number) =>
   machine.call('agent-boot', { body: { stages: stages.map(({ name }) => ({ name, seconds })) } });
 
-/** Writes until the machine is refused. */
-const useUp = (machine: Machine) => {
+/** Reports boot stages until the server refuses them. */
+const useUpAllowance = (machine: Machine) => {
   let times = 0;
-  return until('the machine to be over its limit', async () => (await report(machine, ++times)).status === 429);
+  return until('the machine to be over its limit', async () => (await reportStages(machine, ++times)).status === 429);
 };
 
 export const debtAttacks: Attack[] = [
@@ -29,19 +29,19 @@ export const debtAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const former = await createTenantToken(server, 'debtor');
-      const next = await createTenantToken(server, 'heir');
-      const machine = await machineIn(server, 'indebted');
-      const allocation = await allocate(server, former, 'indebted');
-      await useUp(machine);
-      await release(server, former, allocation, machine);
-      const { node_id } = await allocate(server, next, 'indebted');
-      if (node_id !== machine.node_id) throw new Error('the next tenant was given another machine');
-      return (await report(machine, 0.5)).status === 429;
+      const formerToken = await createTenantToken(server, 'debtor');
+      const nextToken = await createTenantToken(server, 'heir');
+      const machine = await startMachineInNewPool(server, 'indebted');
+      const allocation = await allocate(server, formerToken, 'indebted');
+      await useUpAllowance(machine);
+      await release(server, formerToken, allocation, machine);
+      const { node_id } = await allocate(server, nextToken, 'indebted');
+      if (node_id !== machine.node_id) throw new Error('the next tenant got another machine');
+      return (await reportStages(machine, 0.5)).status === 429;
     },
   },
   {
-    name: 'keeps its machine from renewing its credential by writing too much',
+    name: 'writes so much that its machine cannot renew its credential',
     without: [
       {
         file: 'src/api/limits/quotas/admit-write.ts',
@@ -50,10 +50,10 @@ export const debtAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const machine = await machineIn(server, 'expiring');
-      await useUp(machine);
+      const machine = await startMachineInNewPool(server, 'expiring');
+      await useUpAllowance(machine);
       const { node_instance_id, credential, private_key } = machine;
-      const signature = signed(private_key, rotationBody({ node_instance_id, credential }));
+      const signature = signatureOf(private_key, rotationBody({ node_instance_id, credential }));
       return (await machine.call('agent-credential-rotate', { body: { signature } })).status === 429;
     },
   },

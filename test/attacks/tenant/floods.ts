@@ -1,11 +1,11 @@
-/** A tenant that writes as much as it can. Its allowance is 100 rows here. */
+/** A tenant writes as much as it can. In these tests its allowance is 100 rows. */
 import { fileURLToPath } from 'node:url';
 import { callRoute } from '../../api/support/calls.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
-import { countRefused, createJoinToken, createTenantToken, evidenceOf } from '../support/floods.ts';
+import { countEvidence, countRefused, createPoolWithToken, createTenantToken } from '../support/floods.ts';
 
-const withoutAdmission: SourceEdit[] = [
+const writeAdmission: SourceEdit[] = [
   {
     file: 'src/api/limits/quotas/admit-write.ts',
     find: 'outside.reserve(writer, expected)',
@@ -19,9 +19,9 @@ const allocate = (server: SpawnedServer, bearer: string, pool: string, name: str
 export const floodAttacks: Attack[] = [
   {
     name: 'fills the store with facts about its allocation',
-    without: withoutAdmission,
+    without: writeAdmission,
     async succeeds(server) {
-      await createJoinToken(server, 'told-pool');
+      await createPoolWithToken(server, 'told-pool');
       const bearer = await createTenantToken(server, 'told');
       const { body } = await allocate(server, bearer, 'told-pool', 'one');
       const { allocation_id } = body.allocation as { allocation_id: string };
@@ -29,22 +29,22 @@ export const floodAttacks: Attack[] = [
         ...{ layer: 'operator', kind: 'deploy.done', summary: 'x'.repeat(400), allocation_id },
       }));
       await countRefused(8, () => callRoute(server.url, 'evidence-create', { body: { facts } }, { bearer }));
-      return (await evidenceOf(server, "kind = 'deploy.done'")).rows > 800;
+      return (await countEvidence(server, "kind = 'deploy.done'")).rows > 800;
     },
   },
   {
     name: 'fills the store with allocations',
-    without: withoutAdmission,
+    without: writeAdmission,
     async succeeds(server) {
-      await createJoinToken(server, 'greedy-pool');
+      await createPoolWithToken(server, 'greedy-pool');
       const bearer = await createTenantToken(server, 'greedy');
       const refused = await countRefused(60, (index) => allocate(server, bearer, 'greedy-pool', `claim-${index}`));
       return refused === 0;
     },
   },
   {
-    // Reads need no allowance, so only the limit on recording defends here. Failing writes are
-    // stopped by both.
+    // Reads need no allowance, so here only the limit on audit entries defends. Writes that fail
+    // are also stopped by the allowance.
     name: 'fills the audit with requests that fail',
     without: [
       {
@@ -58,7 +58,7 @@ export const floodAttacks: Attack[] = [
       await countRefused(300, (index) =>
         callRoute(server.url, 'pool-get', { params: { pool: `none-${index}` } }, { bearer }),
       );
-      const { rows } = await evidenceOf(server, "actor ->> 'name' = 'failing'");
+      const { rows } = await countEvidence(server, "actor ->> 'name' = 'failing'");
       return rows > 180;
     },
   },
@@ -89,7 +89,7 @@ export const floodAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      await createJoinToken(server, 'paged-pool');
+      await createPoolWithToken(server, 'paged-pool');
       const bearer = await createTenantToken(server, 'paging');
       const labels = Object.fromEntries(Array.from({ length: 64 }, (_, index) => [`label-${index}`, 'x'.repeat(256)]));
       await callRoute(server.url, 'allocation-create', { body: { pool: 'paged-pool', labels } }, { bearer });
@@ -117,8 +117,8 @@ export const floodAttacks: Attack[] = [
 ];
 
 /**
- * Each tenant stays below its own allowance; the allowance of all callers together is 300 rows
- * here.
+ * Each tenant stays below its own allowance. In these tests the allowance of all callers together
+ * is 300 rows.
  */
 export const smallTotal = ['--config', fileURLToPath(new URL('../support/small-total.yaml', import.meta.url))];
 export const crowdFloodAttacks: Attack[] = [
@@ -132,7 +132,7 @@ export const crowdFloodAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      await createJoinToken(server, 'crowded-pool');
+      await createPoolWithToken(server, 'crowded-pool');
       let refused = 0;
       for (const tenant of ['crowd-1', 'crowd-2', 'crowd-3', 'crowd-4', 'crowd-5']) {
         const bearer = await createTenantToken(server, tenant);

@@ -1,6 +1,6 @@
 /**
- * A tenant writes to the timeline of a machine that it no longer has, or reads what the previous
- * tenant left on it.
+ * A tenant writes to the timeline of a machine that it no longer has, or reads what a machine
+ * reported for the previous tenant.
  */
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import { evidenceKinds } from '../../../src/contract/evidence/evidence-kinds.ts';
@@ -10,8 +10,8 @@ import type { Machine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
-import { openKinds } from '../support/open-kinds.ts';
-import { allocate, createTenantToken, machineIn } from '../support/tenancy.ts';
+import { reservedKinds } from '../support/fact-separation.ts';
+import { allocate, createTenantToken, startMachineInNewPool } from '../support/tenancy.ts';
 
 export async function release(
   server: SpawnedServer,
@@ -32,10 +32,10 @@ const post = async ({ url }: SpawnedServer, bearer: string, ...facts: object[]):
 export const formerTenantAttacks: Attack[] = [
   {
     name: 'posts a fact of a kind reserved for the server',
-    without: openKinds,
+    without: reservedKinds,
     async succeeds(server) {
       const token = await createTenantToken(server, 'forger');
-      await machineIn(server, 'forged');
+      await startMachineInNewPool(server, 'forged');
       const { allocation_id, node_id } = await allocate(server, token, 'forged');
       for (const kind of evidenceKinds)
         if (await post(server, token, fact(kind, { allocation_id, node_id }))) return true;
@@ -53,11 +53,11 @@ export const formerTenantAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const token = await createTenantToken(server, 'former');
-      const machine = await machineIn(server, 'released');
+      const machine = await startMachineInNewPool(server, 'released');
       const allocation = await allocate(server, token, 'released');
       const { allocation_id, node_id } = allocation;
       if (!(await post(server, token, fact('ingress.seen', { allocation_id, node_id }))))
-        throw new Error('a tenant may tell of the machine that it has');
+        throw new Error('a tenant could not state a fact about its own machine');
       await release(server, token, allocation, machine);
       return post(server, token, fact('ingress.seen', { allocation_id }));
     },
@@ -73,16 +73,16 @@ export const formerTenantAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const token = await createTenantToken(server, 'mover');
-      const machine = await machineIn(server, 'moved-from');
+      const machine = await startMachineInNewPool(server, 'moved-from');
       const former = await allocate(server, token, 'moved-from');
       await release(server, token, former, machine);
-      await machineIn(server, 'moved-to');
+      await startMachineInNewPool(server, 'moved-to');
       const { allocation_id } = await allocate(server, token, 'moved-to');
       return post(server, token, fact('ingress.seen', { allocation_id, node_id: machine.node_id }));
     },
   },
   {
-    name: "reads reports of the machine from another tenant's time",
+    name: 'reads the report that the machine sent for another tenant',
     without: [
       {
         file: 'src/store/agents/clear-reports.ts',
@@ -90,10 +90,10 @@ export const formerTenantAttacks: Attack[] = [
         replace: 'set',
       },
     ],
-    succeeds: (server) => readsOfFormer(server, 'reports', ['node-get', 'node-explain']),
+    succeeds: (server) => nextTenantReads(server, 'reports', ['node-get', 'node-explain']),
   },
   {
-    name: 'reads the boot stages of a machine without a handover date',
+    name: 'reads boot stages that the machine sent before the tenant got the machine',
     without: [
       {
         file: 'src/store/agents/clear-reports.ts',
@@ -102,7 +102,7 @@ export const formerTenantAttacks: Attack[] = [
           'then least(beat.reports_since, $2::timestamptz)\n        else least(beat.reports_since, $2::timestamptz)',
       },
     ],
-    succeeds: (server) => readsOfFormer(server, 'undated', ['node-boot', 'node-explain']),
+    succeeds: (server) => nextTenantReads(server, 'undated', ['node-boot', 'node-explain']),
   },
   {
     name: 'reads boot stages reported while another tenant had the machine',
@@ -113,32 +113,32 @@ export const formerTenantAttacks: Attack[] = [
         replace: 'and false and other.tenant <>',
       },
     ],
-    succeeds: (server) => readsOfFormer(server, 'stages', ['node-boot', 'node-explain']),
+    succeeds: (server) => nextTenantReads(server, 'stages', ['node-boot', 'node-explain']),
   },
 ];
 
 /**
- * Whether the next tenant can read, through any of these routes, what the machine reported for the
- * former one.
+ * Whether the next tenant can read through any of these routes what the machine reported for the
+ * former tenant.
  */
-async function readsOfFormer(server: SpawnedServer, pool: string, routes: OperationName[]): Promise<boolean> {
+async function nextTenantReads(server: SpawnedServer, pool: string, routes: OperationName[]): Promise<boolean> {
   const secret = `of-the-former-in-${pool}`;
-  const former = await createTenantToken(server, `${pool}-former`);
-  const next = await createTenantToken(server, `${pool}-next`);
-  const machine = await machineIn(server, pool);
-  const allocation = await allocate(server, former, pool);
+  const formerToken = await createTenantToken(server, `${pool}-former`);
+  const nextToken = await createTenantToken(server, `${pool}-next`);
+  const machine = await startMachineInNewPool(server, pool);
+  const allocation = await allocate(server, formerToken, pool);
   const message = { status: 'degraded', message: secret, error_rate: 0.7 };
   await machine.call('agent-heartbeat', { body: message });
   await machine.call('agent-boot', { body: { stages: [{ name: secret, seconds: 1 }] } });
-  const shownTo = async (bearer: string) => {
+  const isShownTo = async (bearer: string) => {
     const replies = routes.map((route) =>
       callRoute(server.url, route, { params: { id: machine.node_id } }, { bearer }),
     );
     return (await Promise.all(replies)).some(({ text }) => text.includes(secret));
   };
-  await until('the former tenant to be shown it', () => shownTo(former));
-  await release(server, former, allocation, machine);
-  const { node_id } = await allocate(server, next, pool);
-  if (node_id !== machine.node_id) throw new Error('the next tenant was given another machine');
-  return shownTo(next);
+  await until('the former tenant to see the report', () => isShownTo(formerToken));
+  await release(server, formerToken, allocation, machine);
+  const { node_id } = await allocate(server, nextToken, pool);
+  if (node_id !== machine.node_id) throw new Error('the next tenant got another machine');
+  return isShownTo(nextToken);
 }

@@ -1,20 +1,23 @@
 /**
- * A tenant that fills its machine's log and then searches or follows it with many concurrent calls.
+ * A tenant fills its machine's log and then searches or follows the log with many concurrent calls.
  */
 import { callRoute } from '../../api/support/calls.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
-import { poolToJoin } from '../node/pool.ts';
+import { createPoolToJoin } from '../node/pool.ts';
 import type { Attack } from '../support/attack.ts';
 import { shipBomb } from '../support/log-bomb.ts';
-import { allocate, createTenantToken, machineIn } from '../support/tenancy.ts';
+import { allocate, createTenantToken, startMachineInNewPool } from '../support/tenancy.ts';
 
-const places = 'src/api/limits/held/places.ts';
+const placesFile = 'src/api/limits/held/places.ts';
 
-async function servedMachine(server: SpawnedServer, tenant: string): Promise<{ machine: Machine; bearer: string }> {
+async function startServedMachine(
+  server: SpawnedServer,
+  tenant: string,
+): Promise<{ machine: Machine; bearer: string }> {
   const bearer = await createTenantToken(server, tenant);
-  const machine = await machineIn(server, `${tenant}-pool`);
+  const machine = await startMachineInNewPool(server, `${tenant}-pool`);
   await allocate(server, bearer, `${tenant}-pool`);
   return { machine, bearer };
 }
@@ -38,14 +41,14 @@ async function searchConcurrently(server: SpawnedServer, { node_id }: Machine, b
  * was refused.
  */
 async function followConcurrently(server: SpawnedServer, { node_id }: Machine, bearers: string[], each: number) {
-  const left = new AbortController();
+  const pendingCalls = new AbortController();
   let answered = 0;
   let isRefused = false;
   for (const bearer of bearers)
     for (let count = 0; count < each; count++)
       void fetch(`${server.url}/v1/nodes/${node_id}/logs?follow=true`, {
         headers: { authorization: `Bearer ${bearer}` },
-        signal: left.signal,
+        signal: pendingCalls.signal,
       })
         .then(({ status }) => {
           answered++;
@@ -53,7 +56,7 @@ async function followConcurrently(server: SpawnedServer, { node_id }: Machine, b
         })
         .catch(() => undefined);
   await until('a call to be refused, or all to be answered', () => isRefused || answered === bearers.length * each);
-  left.abort();
+  pendingCalls.abort();
   return !isRefused;
 }
 
@@ -68,28 +71,28 @@ export const logSearchAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const machine = await startMachine(server.url, await poolToJoin(server, 'log-search'));
+      const machine = await startMachine(server.url, await createPoolToJoin(server, 'log-search'));
       await shipBomb(machine, 10);
       const input = { params: { id: machine.node_id }, query: { q: 'not there' } };
       const { status, body } = await callRoute(server.url, 'node-logs', input, { bearer: server.token });
-      if (status !== 200) throw new Error(`the search was answered ${status}`);
+      if (status !== 200) throw new Error(`the search was answered with ${status}`);
       return body.continue_at === null;
     },
   },
   {
     name: 'searches more logs at once than one token may',
-    without: [{ file: places, find: 'one_tenant: 6, one_token: 4', replace: 'one_tenant: 6, one_token: 100' }],
+    without: [{ file: placesFile, find: 'one_tenant: 6, one_token: 4', replace: 'one_tenant: 6, one_token: 100' }],
     async succeeds(server) {
-      const { machine, bearer } = await servedMachine(server, 'searcher');
+      const { machine, bearer } = await startServedMachine(server, 'searcher');
       await shipBomb(machine, 8);
       return searchConcurrently(server, machine, [bearer], 6);
     },
   },
   {
     name: 'searches more logs at once than one tenant may, with several tokens',
-    without: [{ file: places, find: 'one_tenant: 6, one_token: 4', replace: 'one_tenant: 100, one_token: 4' }],
+    without: [{ file: placesFile, find: 'one_tenant: 6, one_token: 4', replace: 'one_tenant: 100, one_token: 4' }],
     async succeeds(server) {
-      const { machine, bearer } = await servedMachine(server, 'searchers');
+      const { machine, bearer } = await startServedMachine(server, 'searchers');
       await shipBomb(machine, 8);
       const others = [
         await createTenantToken(server, 'searchers', 'second'),
@@ -100,17 +103,17 @@ export const logSearchAttacks: Attack[] = [
   },
   {
     name: 'follows more logs than one token may',
-    without: [{ file: places, find: 'one_tenant: 100, one_token: 50', replace: 'one_tenant: 100, one_token: 100' }],
+    without: [{ file: placesFile, find: 'one_tenant: 100, one_token: 50', replace: 'one_tenant: 100, one_token: 100' }],
     async succeeds(server) {
-      const { machine, bearer } = await servedMachine(server, 'follower');
+      const { machine, bearer } = await startServedMachine(server, 'follower');
       return followConcurrently(server, machine, [bearer], 60);
     },
   },
   {
     name: 'follows more logs than one tenant may, with several tokens',
-    without: [{ file: places, find: 'one_tenant: 100, one_token: 50', replace: 'one_tenant: 400, one_token: 50' }],
+    without: [{ file: placesFile, find: 'one_tenant: 100, one_token: 50', replace: 'one_tenant: 400, one_token: 50' }],
     async succeeds(server) {
-      const { machine, bearer } = await servedMachine(server, 'followers');
+      const { machine, bearer } = await startServedMachine(server, 'followers');
       const others = [
         await createTenantToken(server, 'followers', 'second'),
         await createTenantToken(server, 'followers', 'third'),

@@ -4,10 +4,11 @@ import { RequestRefused } from '../../../src/contract/client.ts';
 import { startMachine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
-import { poolToJoin } from '../node/pool.ts';
+import { createPoolToJoin } from '../node/pool.ts';
 import type { Attack } from '../support/attack.ts';
 
-async function store({ client }: SpawnedServer, name: string, value: string): Promise<boolean> {
+/** Whether the server accepted the secret. */
+async function storeSecret({ client }: SpawnedServer, name: string, value: string): Promise<boolean> {
   try {
     await client.call('secret-put', { params: { name }, body: { value } });
     return true;
@@ -20,11 +21,11 @@ async function store({ client }: SpawnedServer, name: string, value: string): Pr
 export const secretGuessAttacks: Attack[] = [
   {
     name: "secrets: confirms a guess at another pool's secret in its own log",
-    without: [{ file: 'src/store/logs/log-writer.ts', find: 'pool_redactors.of(pool)', replace: 'db.redact' }],
+    without: [{ file: 'src/store/logs/log-writer.ts', find: 'await pool_redactors.of(pool)', replace: 'db.redact' }],
     async succeeds(server) {
-      const machine = await startMachine(server.url, await poolToJoin(server, 'guesses-logs'));
+      const machine = await startMachine(server.url, await createPoolToJoin(server, 'guesses-logs'));
       const value = `maple~${randomBytes(8).toString('hex')}`;
-      if (!(await store(server, 'of-another-pool', value))) throw new Error('a usual secret was refused');
+      if (!(await storeSecret(server, 'of-another-pool', value))) throw new Error('an ordinary secret was refused');
       await machine.log(1, `is it ${value} perhaps`);
       const lines = await until('the line', async () => {
         const { items } = await server.client.call('node-logs', {
@@ -43,15 +44,15 @@ export const secretGuessAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const value = `pin-${randomBytes(3).toString('hex')}`;
-      if (!(await store(server, 'short', value))) return false;
-      const machine = await startMachine(server.url, await poolToJoin(server, 'guesses-facts'));
+      if (!(await storeSecret(server, 'short', value))) return false;
+      const machine = await startMachine(server.url, await createPoolToJoin(server, 'guesses-facts'));
       const fact = { at: '2030-01-01T00:00:00Z', layer: 'node', kind: 'app.guess', summary: `is it ${value} perhaps` };
       await machine.call('agent-evidence', { body: { facts: [fact] } });
-      const found = await until('the fact', async () => {
+      const stored = await until('the fact', async () => {
         const { items } = await server.client.call('node-timeline', { params: { id: machine.node_id }, query: {} });
         return items.find(({ kind }) => kind === 'app.guess');
       });
-      return !found.summary.includes(value);
+      return !stored.summary.includes(value);
     },
   },
 ];

@@ -4,7 +4,7 @@ import { callRoute } from '../../api/support/calls.ts';
 import { signIn } from '../../api/support/sign-in.ts';
 import type { Attack } from '../support/attack.ts';
 
-const tenantToken = async (client: Client) =>
+const createTenantToken = async (client: Client) =>
   (await client.call('token-create', { body: { name: 'acme', role: 'operator', tenant: 'acme' } })).token ?? '';
 
 export const tenantSessionAttacks: Attack[] = [
@@ -19,7 +19,7 @@ export const tenantSessionAttacks: Attack[] = [
     ],
     async succeeds(server) {
       await signIn(server.url, server.token);
-      const bearer = await tenantToken(server.client);
+      const bearer = await createTenantToken(server.client);
       const { body } = await callRoute(server.url, 'session-list', {}, { bearer });
       return (body.items as { name: string }[]).some(({ name }) => name === 'admin');
     },
@@ -36,9 +36,9 @@ export const tenantSessionAttacks: Attack[] = [
     async succeeds(server) {
       const cookie = await signIn(server.url, server.token);
       const { body } = await callRoute(server.url, 'session-list', {}, { headers: { cookie } });
-      const own = (body.items as { session_id: string; current: boolean }[]).find(({ current }) => current);
-      const bearer = await tenantToken(server.client);
-      await callRoute(server.url, 'session-revoke', { params: { id: own?.session_id ?? '' } }, { bearer });
+      const adminSession = (body.items as { session_id: string; current: boolean }[]).find(({ current }) => current);
+      const bearer = await createTenantToken(server.client);
+      await callRoute(server.url, 'session-revoke', { params: { id: adminSession?.session_id ?? '' } }, { bearer });
       return (await callRoute(server.url, 'overview-get', {}, { headers: { cookie } })).status === 401;
     },
   },
@@ -60,7 +60,7 @@ export const tenantSessionAttacks: Attack[] = [
     },
   },
   {
-    name: 'leaves its tenant by signing in',
+    name: 'sees the whole fleet after signing in',
     without: [
       {
         file: 'src/api/http/auth.ts',
@@ -69,12 +69,12 @@ export const tenantSessionAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const cookie = await signIn(server.url, await tenantToken(server.client));
+      const cookie = await signIn(server.url, await createTenantToken(server.client));
       return (await callRoute(server.url, 'overview-get', {}, { headers: { cookie } })).status === 200;
     },
   },
   {
-    name: 'guesses tokens at sign-in while sending its own',
+    name: 'guesses tokens at sign-in while sending its own token',
     without: [
       {
         file: 'src/api/http/auth.ts',
@@ -83,7 +83,7 @@ export const tenantSessionAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const bearer = await tenantToken(server.client);
+      const bearer = await createTenantToken(server.client);
       const statuses = new Set<number>();
       for (let guess = 0; guess < 30; guess++) {
         const body = { token: `swt_guess-${guess}` };

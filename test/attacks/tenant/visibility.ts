@@ -7,17 +7,17 @@ import type { Machine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
-import { allocate, createTenantToken, machineIn } from '../support/tenancy.ts';
+import { allocate, createTenantToken, startMachineInNewPool } from '../support/tenancy.ts';
 
-interface Victim {
+interface ServedTenant {
   allocation_id: string;
   node_id: string;
   token: string;
 }
 
-async function victimIn(server: SpawnedServer, name: string): Promise<Victim> {
+async function createServedTenant(server: SpawnedServer, name: string): Promise<ServedTenant> {
   const token = await createTenantToken(server, `${name}-victim`);
-  const { node_id } = await machineIn(server, name);
+  const { node_id } = await startMachineInNewPool(server, name);
   const { allocation_id } = await allocate(server, token, name);
   return { allocation_id, node_id, token };
 }
@@ -25,30 +25,30 @@ async function victimIn(server: SpawnedServer, name: string): Promise<Victim> {
 const edit = (file: string, find: string, replace: string): SourceEdit => ({ file, find, replace });
 
 /**
- * Whether a list shows the attacker an item of another tenant, which that tenant itself is shown.
+ * An attack that finds an item of another tenant in a list. First waits until its owner sees it.
  */
-const lists = (
+const listAttack = (
   name: string,
   route: OperationName,
   defence: SourceEdit,
-  asks: (victim: Victim) => Input = () => ({ query: { limit: '100' } }),
+  inputFor: (victim: ServedTenant) => Input = () => ({ query: { limit: '100' } }),
 ): Attack => ({
   name,
   without: [defence],
   async succeeds(server) {
-    const victim = await victimIn(server, `listed-by-${route}`);
-    const input = asks(victim);
-    const shows = async (bearer: string) => {
+    const victim = await createServedTenant(server, `listed-by-${route}`);
+    const input = inputFor(victim);
+    const isShownTo = async (bearer: string) => {
       const { text } = await callRoute(server.url, route, input, { bearer });
       return text.includes(victim.allocation_id) || text.includes(victim.node_id);
     };
-    await until('its owner to be shown it', () => shows(victim.token));
-    return shows(await createTenantToken(server, `${route}-attacker`));
+    await until('the owner to see the item', () => isShownTo(victim.token));
+    return isShownTo(await createTenantToken(server, `${route}-attacker`));
   },
 });
 
-/** Whether a machine's former tenant can read what the machine reports for the next one. */
-const readsOfNext = (name: string, route: OperationName, defence: SourceEdit): Attack => ({
+/** An attack in which a machine's former tenant reads what the machine reports for the next one. */
+const formerTenantAttack = (name: string, route: OperationName, defence: SourceEdit): Attack => ({
   name,
   without: [defence],
   async succeeds(server) {
@@ -57,7 +57,7 @@ const readsOfNext = (name: string, route: OperationName, defence: SourceEdit): A
       await createTenantToken(server, `${pool}-former`),
       await createTenantToken(server, `${pool}-owner`),
     ];
-    const machine: Machine = await machineIn(server, pool);
+    const machine: Machine = await startMachineInNewPool(server, pool);
     const { allocation_id: id } = await allocate(server, former, pool);
     await server.as(former).call('allocation-release', { params: { id } });
     const released = async () =>
@@ -68,30 +68,32 @@ const readsOfNext = (name: string, route: OperationName, defence: SourceEdit): A
     await machine.log(1, secret);
     const fact = { at: '2030-01-01T00:00:00Z', layer: 'node', kind: 'app.said', summary: secret };
     await machine.call('agent-evidence', { body: { facts: [fact] } });
-    const shows = async (bearer: string) => {
+    const isShownTo = async (bearer: string) => {
       const answer = await callRoute(server.url, route, { params: { id: machine.node_id } }, { bearer });
       return answer.text.includes(secret);
     };
-    await until('its present tenant to be shown it', () => shows(next));
-    return shows(former);
+    await until('the present tenant to see the report', () => isShownTo(next));
+    return isShownTo(former);
   },
 });
 
 /** States a fact about an allocation as its tenant. */
-const state = async (server: SpawnedServer, { token, allocation_id }: Victim, summary: string) => {
+const stateFact = async (server: SpawnedServer, { token, allocation_id }: ServedTenant, summary: string) => {
   const facts = [{ layer: 'operator', kind: 'deploy.done', summary, allocation_id }];
   const { status } = await callRoute(server.url, 'evidence-create', { body: { facts } }, { bearer: token });
-  if (status !== 201) throw new Error(`the fact was not taken: ${status}`);
+  if (status !== 201) throw new Error(`the fact was refused: ${status}`);
 };
 
-/** Whether a tenant's stream shows a fact that another tenant stated before the reader's own. */
+/**
+ * Whether a tenant's stream shows a fact that another tenant stated just before this tenant's fact.
+ */
 async function streamShows(server: SpawnedServer, name: string, query: string): Promise<boolean> {
-  const victim = await victimIn(server, `${name}-a`);
-  const attacker = await victimIn(server, `${name}-b`);
+  const victim = await createServedTenant(server, `${name}-a`);
+  const attacker = await createServedTenant(server, `${name}-b`);
   const open = () => openEvents(server.url, attacker.token, query);
   const early = query.includes('cursor') ? undefined : await open();
-  await state(server, victim, `secret-of-${name}`);
-  await state(server, attacker, `end-of-${name}`);
+  await stateFact(server, victim, `secret-of-${name}`);
+  await stateFact(server, attacker, `end-of-${name}`);
   const reader = early ?? (await open());
   await reader.waitFor('its own fact', ({ data }) => data.summary === `end-of-${name}`);
   await reader.close();
@@ -103,58 +105,58 @@ const streamFilter = edit(
   'if (!isVisible(fact.allocation_id, batch, filter)) return false;',
   '',
 );
-const nodes = 'src/api/routes/nodes.ts';
-const allocations = 'src/api/routes/allocations.ts';
+const nodesFile = 'src/api/routes/nodes.ts';
+const allocationsFile = 'src/api/routes/allocations.ts';
 
-const fleetOnly = (Object.entries(routes) as [OperationName, RouteDeclaration][]).flatMap(
+const fleetOnlyRoutes = (Object.entries(routes) as [OperationName, RouteDeclaration][]).flatMap(
   ([name, { method, params, access }]) =>
     method === 'GET' && !params && access.kind === 'person' && access.tenants === 'none' ? [name] : [],
 );
 
 export const visibilityAttacks: Attack[] = [
-  lists(
+  listAttack(
     'tenancy: lists the allocations of another tenant',
     'allocation-list',
     edit(
-      allocations,
+      allocationsFile,
       'narrowToTenant(person().visibility, query?.tenant)',
       "narrowToTenant({ kind: 'fleet' }, query?.tenant)",
     ),
   ),
-  lists(
+  listAttack(
     'tenancy: lists the operations of another tenant',
     'operation-list',
     edit(
-      allocations,
+      allocationsFile,
       'listOperations(services.db, { ...pageOf(query), visibility: person().visibility }',
       "listOperations(services.db, { ...pageOf(query), visibility: person && { kind: 'fleet' } }",
     ),
   ),
-  lists(
+  listAttack(
     'tenancy: lists the machines of another tenant',
     'node-list',
     edit(
-      nodes,
+      nodesFile,
       'listNodes(services.db, { ...pageOf(query), visibility: person().visibility })',
       "listNodes(services.db, { ...pageOf(query), visibility: person && { kind: 'fleet' } })",
     ),
   ),
-  lists(
-    'tenancy: reads the machines of another tenant in the compact fleet',
+  listAttack(
+    'tenancy: reads the machines of another tenant through the fleet route',
     'fleet-get',
     edit('src/api/routes/fleet.ts', 'visibility: person().visibility', "visibility: person && { kind: 'fleet' }"),
   ),
-  lists(
+  listAttack(
     'tenancy: reads the timeline of an allocation of another tenant',
     'timeline-get',
     edit(
-      nodes,
+      nodesFile,
       'readTimeline(query, person().visibility, services);',
       "readTimeline(query, { kind: 'fleet' }, services);",
     ),
     ({ allocation_id }) => ({ query: { allocation_id } }),
   ),
-  lists(
+  listAttack(
     'tenancy: finds an allocation of another tenant by its id',
     'thing-find',
     edit(
@@ -164,19 +166,19 @@ export const visibilityAttacks: Attack[] = [
     ),
     ({ allocation_id }) => ({ query: { id: allocation_id } }),
   ),
-  readsOfNext(
+  formerTenantAttack(
     'tenancy: reads the timeline of a machine after it went to another tenant',
     'node-timeline',
     edit(
-      nodes,
+      nodesFile,
       'readTimeline(query, person().visibility, services, { node_id',
       "readTimeline(query, { kind: 'fleet' }, services, { node_id",
     ),
   ),
-  readsOfNext(
+  formerTenantAttack(
     'tenancy: reads the log of a machine after it went to another tenant',
     'node-logs',
-    edit(nodes, 'before,\n        visibility,', "before,\n        visibility: { kind: 'fleet' },"),
+    edit(nodesFile, 'before,\n        visibility,', "before,\n        visibility: { kind: 'fleet' },"),
   ),
   {
     name: 'tenancy: sees the facts of another tenant in its live stream',
@@ -205,8 +207,8 @@ export const visibilityAttacks: Attack[] = [
     async succeeds(server) {
       const body = { name: 'tenant-admin', role: 'admin', tenant: 'curious' } as const;
       const { token: bearer = '' } = await server.client.call('token-create', { body });
-      const answers = await Promise.all(fleetOnly.map((name) => callRoute(server.url, name, {}, { bearer })));
-      if (answers.length < 10) throw new Error('there are more such routes');
+      const answers = await Promise.all(fleetOnlyRoutes.map((name) => callRoute(server.url, name, {}, { bearer })));
+      if (answers.length < 10) throw new Error('fewer fleet-only routes were called than exist');
       return answers.some(({ status }) => status === 200);
     },
   },

@@ -23,13 +23,13 @@ export const joinTokenHolder: Attacker = {
       shown_by: [
         ...attack('join-token-holder/known-names')(
           "takes over a tenant's machine by its name",
-          "moves a tenant's AgentField machine to its own address",
+          "moves a tenant's AgentField machine to the attacker's address",
           'takes the name of a running AgentField process',
-          'takes the name of a machine with a credential through AgentField',
+          'uses AgentField to take the name of a machine that has a credential',
           "takes over a tenant's offline molecule workspace by its address",
-          'replays the recorded proof of a key',
-          'uses an old, unsent proof of a key',
-          'sends the recorded proof of a key along with a key of its own',
+          'replays a recorded key proof',
+          'registers with a key proof that was signed ten minutes ago',
+          "registers the attacker's key with a key proof of the victim",
         ),
         ...test(
           'test/api/agents/agent-protocol.test.ts',
@@ -40,27 +40,27 @@ export const joinTokenHolder: Attacker = {
     {
       says: 'Keep the name of a live AgentField process that names itself, push that process out of memory, or forge the source address in the finding.',
       shown_by: attack('join-token-holder/live-names')(
-        'keeps the name of a live AgentField process that it displaced',
-        'takes the name of a live AgentField process without naming its own',
+        'takes the name of a live AgentField process and keeps the name',
+        'takes the name of a live AgentField process by registering without an instance id',
         'makes the server forget a live AgentField process by registering many others',
-        'floods the list of processes that had a name',
-        'forges the address in the finding about two live processes with X-Forwarded-For',
+        'makes the server store an unlimited number of processes for one name',
+        'uses X-Forwarded-For to forge the address in the finding about two live processes',
       ),
     },
     {
       says: 'Use an expired or revoked token at all, or let in another machine with a spent one.',
       shown_by: attack('join-token-holder/known-names')(
         'takes over a machine with an expired join token',
-        "takes a tenant's AgentField machine offline with an expired join token from the cache",
-        'returns as another AgentField machine with a spent join token',
+        "takes a tenant's AgentField machine offline with an expired join token that the server has cached",
+        'uses a spent join token to register under the name of another AgentField machine',
         'reports a failed boot with an expired join token',
       ),
     },
     {
       says: 'Take a machine from the token that admitted it, or excuse the silence of a machine with a token that ended after the machine went silent.',
       shown_by: attack('join-token-holder/other-tokens')(
-        'takes an AgentField machine from the spent token that admitted it',
-        "makes the server blame a machine's silence on a join token that ended later",
+        "registers an AgentField machine with another token, so that the machine's own token is refused",
+        "makes the server blame a machine's silence on a join token that expired later",
       ),
     },
     {
@@ -68,22 +68,22 @@ export const joinTokenHolder: Attacker = {
       shown_by: attack('join-token-holder/request-rates')(
         'lists the AgentField machines of its pool without a rate limit',
         'looks up unknown AgentField machines without a rate limit',
-        'calls as one AgentField machine without a rate limit',
+        'sends heartbeats of one AgentField machine without a rate limit',
       ),
     },
     {
       says: 'Trigger unlimited probes, or delay machines of other pools with them.',
       shown_by: attack('join-token-holder/probes')(
-        'keeps all probes busy, so that a machine of another pool cannot return',
-        'has addresses probed after its token used up its allowance',
+        'uses up all probes, so that a machine of another pool cannot register from a new address',
+        'makes the server probe addresses after its token has used up its allowance',
       ),
     },
     {
       says: 'Exceed `max_nodes`, or read or report about machines that came by another protocol.',
       shown_by: attack('join-token-holder/known-names')(
-        'reads the address of a machine of another protocol through AgentField',
+        'uses AgentField to read the address of a machine that joined by another protocol',
         'joins a pool beyond max_nodes',
-        'reports a failed boot of a machine with an agent through molecule',
+        'uses molecule to report a failed boot of a machine that runs the agent',
       ),
     },
   ],

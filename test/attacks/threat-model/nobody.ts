@@ -20,8 +20,8 @@ export const nobody: Attacker = {
     {
       says: 'Use any other route.',
       shown_by: [
-        ...authorization('refuses a caller without a credential'),
-        { file: 'test/attacks/nobody.test.ts', title: 'creates an admin token without showing one' },
+        ...authorization('refuses a caller without a valid credential'),
+        { file: 'test/attacks/nobody.test.ts', title: 'creates an admin token without sending a token' },
       ],
     },
     {
@@ -30,9 +30,9 @@ export const nobody: Attacker = {
         ...attack('nobody/parsers')(
           'sends YAML to the session route',
           'sends a body larger than any token to the session route',
-          'makes a refusal repeat a name of 100 KB',
+          'makes the server repeat a field name of 100 KB in its refusal',
         ),
-        ...test('test/api/input/hostile-bodies.test.ts', 'do not block /healthz'),
+        ...test('test/api/input/hostile-bodies.test.ts', 'hostile bodies do not block /healthz'),
       ],
     },
     {
@@ -65,7 +65,7 @@ export const nobody: Attacker = {
       shown_by: attack('nobody/sessions')(
         'uses a copied cookie after its owner signed out',
         'uses a copied cookie on another replica after its owner signed out',
-        'keeps reading a stream after its session was revoked',
+        'keeps reading a stream after the session was revoked',
         'uses a cookie that was idle for hours',
         'uses a cookie beyond its maximum lifetime',
       ),

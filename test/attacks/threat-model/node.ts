@@ -9,7 +9,7 @@ export const node: Attacker = {
       says: 'Beat, report its health and boot, ship logs, and answer its tasks. All of it is marked as its statement.',
       shown_by: test(
         'test/api/evidence/evidence.test.ts',
-        'appear on the timelines of what they name, with their actor',
+        'appear on the timelines of the ids they name, with their actor',
       ),
     },
     {
@@ -25,24 +25,26 @@ export const node: Attacker = {
       says: 'Speak as the control plane: in facts, explanations, verdicts or ways out.',
       shown_by: attack('node/forged-facts')(
         'posts a fact of a kind reserved for the server',
-        'makes an explanation blame a relay for its silence',
-        'makes a rule blame a relay in its verdict',
-        'makes an explanation suggest its own next step',
+        "makes an explanation blame a relay for the machine's silence",
+        'makes a rule blame a relay in the verdict about the machine',
+        "makes an explanation suggest the attacker's command as the next step",
       ),
     },
     {
       says: 'Bypass redaction of known secret formats by the structure of a fact.',
       shown_by: [
-        ...attack('node/forged-facts')('gets a secret stored in plain text with a fact shaped like a row change'),
+        ...attack('node/forged-facts')(
+          'posts a fact shaped like a row change, so that the secret in it is stored in plain text',
+        ),
         ...test('src/store/pg/redacted-rows.test.ts', '`set` in a fact of a %s is redacted like all of its data'),
       ],
     },
     {
       says: 'Replace the key of its machine and then sign that the machine is clean.',
       shown_by: attack('node/replaced-key')(
-        'replaces the key with the credential and signs that the machine is clean',
-        'signs the change of key with the new key',
-        'launders an unproven key with a second change that it signs',
+        'registers another key with a copied credential and signs with it that the machine is clean',
+        'signs the key change with the new key',
+        'makes an unproven key trusted by signing a second key change with it',
         'makes an operator accept a key other than the one shown',
       ),
     },
@@ -50,8 +52,8 @@ export const node: Attacker = {
       says: 'Lock the machine out with a copied credential, or join as it with another key.',
       shown_by: [
         ...attack('node/replaced-key')(
-          'locks the machine out of rotation by replacing its key',
-          'joins as the machine with a replaced key',
+          'keeps the machine from rotating its credential by replacing its key',
+          "joins under the machine's name with a key registered with a copied credential",
         ),
         ...test(
           'test/api/agents/agent-keys.test.ts',
@@ -89,7 +91,7 @@ export const node: Attacker = {
     {
       says: 'Fill the log store, or keep the server busy with boot reports.',
       shown_by: [
-        ...attack('node/log-bomb')('keeps more of its log than the limit by lines that compress well'),
+        ...attack('node/log-bomb')('stores more log than its limit allows with lines that compress well'),
         ...attack('node/boot-report')('keeps the server busy with a boot report of stages that never end'),
       ],
     },

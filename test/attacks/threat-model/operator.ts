@@ -15,18 +15,18 @@ export const operator: Attacker = {
       says: 'Get a certificate from sealed evidence that it changed, or from rows added after the release, even with write access to the database.',
       shown_by: attack('operator/changed-evidence')(
         'chain: gets a certificate for a release that was changed in the database after sealing',
-        "chain: gets another tenant named in a certificate by changing the allocation's row",
-        'chain: gets a release certified as proven by adding a proof to the database afterwards',
+        "chain: makes a certificate name another tenant by changing the allocation's row",
+        'chain: gets a release certified as proven by adding a proof to the database after the release',
       ),
     },
     {
       says: 'Read secrets, environments or scripts of pools, or find them in the audit.',
       shown_by: attack('operator/pool-fields')(
         'reads the environment and scripts of pools as a viewer',
-        'reads them in the answer to a budget change',
+        'reads the environment and scripts of a pool in the answer to a budget change',
         'lists the stored secrets as a viewer',
         'finds a stored secret in the audit after a person pasted it',
-        'reads an API key of an unknown format in the audit',
+        'reads an API key in the audit that is recognizable only by its prefix',
         'reads a password from a command line in the audit',
       ),
     },
@@ -47,12 +47,12 @@ export const operator: Attacker = {
       shown_by: attack('operator/task-keys')('task keys: rotates the key that signs tasks as an operator'),
     },
     {
-      says: 'Run commands on machines or on the server’s host, or take roles of the cloud account.',
+      says: 'Run commands on machines or on the server’s host, or gain IAM roles.',
       shown_by: attack('operator/pool-fields')(
         'runs a command on external machines through a prerequisite',
         'makes the server probe private addresses',
-        'gives machines a role of the cloud account',
-        'runs a script on machines that hold a role of the cloud account',
+        'gives machines an IAM role',
+        'runs a script on machines that have an IAM role',
         'moves machines into another network',
         "runs a command on the control plane's host by changing a local pool",
         'destroys stored values by sending their masks back',

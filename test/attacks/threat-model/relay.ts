@@ -14,9 +14,9 @@ export const relay: Attacker = {
     {
       says: 'Speak for a machine whose credential it does not have.',
       shown_by: attack('relay/unproven-beats')(
-        'takes a machine of its pool offline by naming it',
-        'degrades a machine of its pool over the stream by naming it',
-        'keeps a dead machine alive with plain beats',
+        'takes a machine offline with a heartbeat that has no credential',
+        'degrades a machine over the stream with a heartbeat that has no credential',
+        'keeps a dead machine alive with heartbeats that have no credential',
       ),
     },
     {

@@ -7,13 +7,13 @@ export const tenant: Attacker = {
   can: [
     {
       says: 'Allocate, read and release its own allocations, and state facts about them.',
-      shown_by: test('test/api/evidence/evidence.test.ts', 'are accepted from a tenant only about its own things'),
+      shown_by: test('test/api/evidence/evidence.test.ts', 'are accepted from a tenant only about its own resources'),
     },
     {
       says: 'Fetch a release certificate of its own allocation, and verify it offline.',
       shown_by: test(
         'test/api/evidence/evidence-seals.test.ts',
-        'issues no certificate before the release, and only its own to a tenant',
+        'issues no certificate before the release, and issues one to the tenant afterwards',
       ),
     },
   ],
@@ -34,7 +34,7 @@ export const tenant: Attacker = {
           'tenancy: lists the allocations of another tenant',
           'tenancy: lists the operations of another tenant',
           'tenancy: lists the machines of another tenant',
-          'tenancy: reads the machines of another tenant in the compact fleet',
+          'tenancy: reads the machines of another tenant through the fleet route',
           'tenancy: reads the timeline of an allocation of another tenant',
           'tenancy: finds an allocation of another tenant by its id',
           'tenancy: reads the timeline of a machine after it went to another tenant',
@@ -48,8 +48,8 @@ export const tenant: Attacker = {
     {
       says: 'Read what a machine reported while another tenant had it.',
       shown_by: attack('tenant/former-tenant')(
-        "reads reports of the machine from another tenant's time",
-        'reads the boot stages of a machine without a handover date',
+        'reads the report that the machine sent for another tenant',
+        'reads boot stages that the machine sent before the tenant got the machine',
         'reads boot stages reported while another tenant had the machine',
       ),
     },
@@ -67,8 +67,8 @@ export const tenant: Attacker = {
         ...attack('tenant/streams')(
           'holds more event streams than one token may',
           'holds more event streams than one tenant may, with several tokens',
-          'takes all event streams of tenants together with two other tenants',
-          "takes the event streams of the fleet's operators together with other tenants",
+          'takes all event streams for tenants, together with two other tenants',
+          "takes the event streams for the fleet's operators, together with other tenants",
           'reads more long histories at once than one token may',
           'reads more long histories at once than one tenant may, with several tokens',
         ),
@@ -101,7 +101,7 @@ export const tenant: Attacker = {
       shown_by: [
         ...attack('tenant/debts')(
           'leaves its write debt to the next tenant of the machine',
-          'keeps its machine from renewing its credential by writing too much',
+          'writes so much that its machine cannot renew its credential',
         ),
         ...test(
           'src/store/agents/reports.test.ts',
@@ -120,8 +120,8 @@ export const tenant: Attacker = {
     {
       says: 'Gain access outside its tenant by signing in, or guess tokens through sign-in.',
       shown_by: attack('tenant/sessions')(
-        'leaves its tenant by signing in',
-        'guesses tokens at sign-in while sending its own',
+        'sees the whole fleet after signing in',
+        'guesses tokens at sign-in while sending its own token',
       ),
     },
   ],

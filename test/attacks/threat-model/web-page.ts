@@ -15,9 +15,9 @@ export const webPage: Attacker = {
       says: 'Act with that person’s session, or read through it.',
       shown_by: [
         ...attack('web-page/cross-origin')(
-          'page: creates a token with the session of the person who opened it',
+          'page: creates a token with the session of the person who opened the page',
           'page: creates a token from a sandboxed frame, which has no origin',
-          'page: reads the fleet under a name of its own that resolves to the server',
+          "page: reads the fleet under the attacker's host name, which resolves to the server",
         ),
         ...authorization('refuses a request from a page of another origin'),
       ],

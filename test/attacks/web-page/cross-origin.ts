@@ -4,8 +4,8 @@ import { send } from '../../api/support/calls.ts';
 import { signIn } from '../../api/support/sign-in.ts';
 import type { Attack } from '../support/attack.ts';
 
-/** The status of a call with another Host header, which `fetch` does not allow to set. */
-const statusUnder = (url: string, host: string, cookie: string): Promise<number> =>
+/** Lists nodes with another Host header, which `fetch` does not let callers set. */
+const statusWithHost = (url: string, host: string, cookie: string): Promise<number> =>
   new Promise((resolve, reject) => {
     const call = request(`${url}/v1/nodes`, { headers: { host, cookie } }, (reply) => {
       reply.resume();
@@ -24,7 +24,7 @@ const createsToken = async (url: string, token: string, origin: string): Promise
 
 export const crossOriginAttacks: Attack[] = [
   {
-    name: 'page: creates a token with the session of the person who opened it',
+    name: 'page: creates a token with the session of the person who opened the page',
     without: [
       {
         file: 'src/api/http/auth.ts',
@@ -46,7 +46,7 @@ export const crossOriginAttacks: Attack[] = [
     succeeds: ({ url, token }) => createsToken(url, token, 'null'),
   },
   {
-    name: 'page: reads the fleet under a name of its own that resolves to the server',
+    name: "page: reads the fleet under the attacker's host name, which resolves to the server",
     without: [
       {
         file: 'src/api/http/auth.ts',
@@ -55,7 +55,7 @@ export const crossOriginAttacks: Attack[] = [
       },
     ],
     async succeeds({ url, token }) {
-      return (await statusUnder(url, 'evil.example', await signIn(url, token))) === 200;
+      return (await statusWithHost(url, 'evil.example', await signIn(url, token))) === 200;
     },
   },
   {

@@ -1,4 +1,4 @@
-/** A real browser on a real server: opens it, signs in, and collects the page's errors. */
+/** Opens the console in a real browser, signs in, and checks accessibility. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
@@ -7,16 +7,13 @@ import { findChromium } from '../../../scripts/setup/chromium.mjs';
 import { release, waitForStatuses } from '../../support/allocations.ts';
 import type { TestServer } from '../../support/server.ts';
 
-/** For a loaded machine; every use waits for a condition. */
-const patienceMs = 45_000;
+/** Enough for a loaded machine. Every wait ends as soon as its condition holds. */
+const maxWaitMs = 45_000;
 
-/**
- * Two hidden pages of the browser, behind its address bar, which cost as much as a window of the
- * console.
- */
-const hiddenPages = ['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'WebUIOmniboxFullPopup'];
+/** Popups of the address bar. Chromium keeps them as hidden pages, as costly as a console page. */
+const addressBarPopups = ['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'WebUIOmniboxFullPopup'];
 
-/** The features that Playwright disables, repeated because the browser uses only the last list. */
+/** Playwright disables these. Chromium uses only the last list, so our list repeats them. */
 const disabledByPlaywright = [
   'AvoidUnnecessaryBeforeUnloadCheckSync',
   'DestroyProfileOnBrowserClose',
@@ -33,9 +30,9 @@ const disabledByPlaywright = [
   'PreconnectToSearch',
 ];
 
-/** Chromium has no sandbox as root, and tests make no requests to the outside. */
+/** Chromium cannot use its sandbox as root. Tests send no requests to the internet. */
 const args = [
-  `--disable-features=${[...disabledByPlaywright, ...hiddenPages].join(',')}`,
+  `--disable-features=${[...disabledByPlaywright, ...addressBarPopups].join(',')}`,
   '--no-sandbox',
   '--disable-gpu',
   '--disable-quic',
@@ -52,29 +49,30 @@ export async function openBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath, args });
 }
 
-export interface Visit {
+export interface OpenedPage {
   context: BrowserContext;
   page: Page;
-  /** Errors of the page and errors that it logged, without refused requests. */
-  complaints: string[];
+  /** Uncaught errors and logged errors of the page, without failed requests. */
+  pageErrors: string[];
 }
 
-export async function visit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> {
-  // Animations would redraw sixty times a second and use CPU that the other tests need.
+/** Opens an empty page in a new browser context. */
+export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<OpenedPage> {
+  // Animations would redraw sixty times a second and take CPU from the other tests.
   const context = await browser.newContext({
     viewport: { width: 1360, height: 900 },
     reducedMotion: 'reduce',
     ...options,
   });
-  context.setDefaultTimeout(patienceMs);
+  context.setDefaultTimeout(maxWaitMs);
   const page = await context.newPage();
-  const complaints: string[] = [];
-  page.on('pageerror', (error) => complaints.push(`${error.name}: ${error.message}`));
+  const pageErrors: string[] = [];
+  page.on('pageerror', (error) => pageErrors.push(`${error.name}: ${error.message}`));
   page.on('console', (message) => {
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
-      complaints.push(message.text());
+      pageErrors.push(message.text());
   });
-  return { context, page, complaints };
+  return { context, page, pageErrors };
 }
 
 export async function signIn(page: Page, server: TestServer, path = '/'): Promise<void> {
@@ -85,8 +83,8 @@ export async function signIn(page: Page, server: TestServer, path = '/'): Promis
 }
 
 /**
- * Navigates without a reload, like a link. Goes through an empty page, so that no text of the page
- * before matches.
+ * Navigates without a reload, like a link. The unknown address in between ensures that a wait for
+ * text does not match the previous page.
  */
 export async function navigateTo(page: Page, path: string): Promise<void> {
   const go = (address: string) => page.evaluate(`history.pushState({}, '', ${JSON.stringify(address)})`);
@@ -95,16 +93,17 @@ export async function navigateTo(page: Page, path: string): Promise<void> {
   await go(path);
 }
 
-/** The badge with the status of the thing on this page. */
-export const statusOf = (page: Page, status: string) => page.locator('[data-badge]', { hasText: status }).first();
+/** Locates the first badge with this status. */
+export const statusBadge = (page: Page, status: string) => page.locator('[data-badge]', { hasText: status }).first();
 
 export const waitUntilLive = (page: Page) =>
   page.getByText('Live', { exact: true }).filter({ visible: true }).waitFor();
 
 /**
- * New colours reach the page with its next frame, and transitions to them start with the one after.
+ * New colours reach the page with the next frame, and CSS transitions to them start one frame
+ * later. So the script waits two frames before it looks for transitions again.
  */
-const settledColours = `(async () => {
+const waitForTransitions = `(async () => {
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
   const fading = () => document.getAnimations().filter((each) => each instanceof CSSTransition);
   do {
@@ -114,9 +113,9 @@ const settledColours = `(async () => {
   } while (fading().length > 0);
 })()`;
 
-export const waitForColours = (page: Page) => page.evaluate(settledColours);
+export const waitForColours = (page: Page) => page.evaluate(waitForTransitions);
 
-/** In the version for browsers. */
+/** The browser build of axe. */
 const axeSource = readFileSync(
   createRequire(createRequire(import.meta.url).resolve('@axe-core/playwright')).resolve('axe-core/axe.min.js'),
   'utf8',
@@ -129,13 +128,13 @@ interface Violation {
 }
 
 /**
- * All axe findings, with their location; `only` limits them to one rule, because other colours
- * change only contrast.
+ * Returns all axe violations with their locations. `only` runs a single rule: after a change of
+ * colours only the contrast can differ.
  */
-async function barriers(page: Page, only?: string): Promise<string[]> {
-  // Once per document: parsing half a megabyte of rules takes longer than running most of them.
+async function findAxeViolations(page: Page, only?: string): Promise<string[]> {
+  // axe is loaded once per document: parsing its half megabyte takes longer than most rules.
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axeSource);
-  // Contrast cannot be judged during a transition.
+  // During a transition the contrast is neither the old one nor the new one.
   await waitForColours(page);
   const options = { resultTypes: ['violations'], ...(only && { runOnly: { type: 'rule', values: [only] } }) };
   const violations = await page.evaluate<Violation[]>(
@@ -146,11 +145,11 @@ async function barriers(page: Page, only?: string): Promise<string[]> {
   );
 }
 
-export async function expectNoBarriers(page: Page, where: string, only?: string): Promise<void> {
-  expect(await barriers(page, only), where).toEqual([]);
+export async function expectAccessible(page: Page, where: string, only?: string): Promise<void> {
+  expect(await findAxeViolations(page, only), where).toEqual([]);
 }
 
-/** Machines outlive a stopped server, so the test must release them. */
+/** Releases every allocation and waits until its machine is gone. */
 export async function releaseEverything({ client }: TestServer): Promise<void> {
   const { items } = await client.call('allocation-list', { query: { limit: 500 } });
   const ids = items.filter(({ status }) => status !== 'released').map(({ allocation_id }) => allocation_id);

@@ -1,6 +1,5 @@
 /**
- * Simulated agents: each registers, reports ready, sends heartbeats and runs its tasks, by calls of
- * the store.
+ * Simulates agents: each registers, reports ready, sends heartbeats and runs tasks on the store.
  */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { type Clock, now } from '../../../src/base/clock.ts';
@@ -21,21 +20,22 @@ export const heartbeat = { interval_seconds: 10, stale_after_seconds: 30 };
 
 interface Agent {
   pool: string;
-  /** The token by which it registers. */
+  /** The token with which the agent registers. */
   token: { enrollment_token: string } | { join_token: string; name: string };
   key: KeyObject;
   public_key: string;
   node?: { node_id: NodeId; node_instance_id: NodeInstanceId };
+  /** The time of the last heartbeat. */
   beat_ms: number;
-  /** It was fenced or killed. */
-  over: boolean;
+  /** Whether the agent was fenced, refused or killed, or its machine stopped running. */
+  hasEnded: boolean;
 }
 
 export interface Agents {
   /** Runs one turn of every live agent. */
   act(): Promise<void>;
-  /** A machine joins that no driver launched. */
-  arrive(pool: string, join_token: string, name: string): void;
+  /** Adds the agent of a machine that no driver launched. */
+  join(pool: string, join_token: string, name: string): void;
   /** Kills the current agents of the pool, like `kill -9`. */
   kill(pool: string): void;
   /** From now on the machines of the pool can be cleaned. */
@@ -51,7 +51,7 @@ interface AgentServices {
   upstream: Upstream;
 }
 
-const resultOf = (task: TaskRow, dirty: boolean) =>
+const outcomeOf = (task: TaskRow, dirty: boolean) =>
   task.type === 'release.clean' && dirty
     ? { status: 'failed' as const, error: { code: 'disk_full', message: 'no space left on device' } }
     : {
@@ -66,7 +66,7 @@ export function createAgents({ db, clock, environment, installation, beats, upst
   const addAgent = (id: string, pool: string, token: Agent['token']) => {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519');
     const public_key = publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
-    agents.set(id, { pool, token, key: privateKey, public_key, beat_ms: Number.NEGATIVE_INFINITY, over: false });
+    agents.set(id, { pool, token, key: privateKey, public_key, beat_ms: Number.NEGATIVE_INFINITY, hasEnded: false });
   };
 
   const registerAgent = async (agent: Agent) => {
@@ -77,7 +77,7 @@ export function createAgents({ db, clock, environment, installation, beats, upst
       agent.node = { node_id, node_instance_id };
     } catch (error) {
       if (!(error instanceof ApiProblem)) throw error;
-      agent.over = true;
+      agent.hasEnded = true;
     }
   };
 
@@ -88,24 +88,24 @@ export function createAgents({ db, clock, environment, installation, beats, upst
     if (!report) return;
     const sender = { ...agent.node, stale_seconds: heartbeat.stale_after_seconds };
     const outcome = await recordReport(db, sender, report, now(clock), environment);
-    if (outcome.fenced) agent.over = true;
+    if (outcome.fenced) agent.hasEnded = true;
   };
 
-  const work = (agent: Agent, status: NodeStatus, dirty: boolean) =>
+  const runNextTask = (agent: Agent, status: NodeStatus, dirty: boolean) =>
     db.transaction(async (tx) => {
       if (!agent.node) return;
       const { node_instance_id } = agent.node;
       const at = now(clock);
       const task = await leaseNext(tx, node_instance_id, at, isFenced(status));
       if (!task) return;
-      const answer = resultOf(task, dirty);
-      const result = 'result' in answer ? answer.result : null;
-      const signed = canonicalJson({ task_id: task.task_id, node_instance_id, status: answer.status, result });
+      const outcome = outcomeOf(task, dirty);
+      const result = 'result' in outcome ? outcome.result : null;
+      const signed = canonicalJson({ task_id: task.task_id, node_instance_id, status: outcome.status, result });
       const signature = sign(null, Buffer.from(signed), agent.key).toString('base64');
-      await answerTask(tx, task.task_id, node_instance_id, { ...answer, signature }, at);
+      await answerTask(tx, task.task_id, node_instance_id, { ...outcome, signature }, at);
     });
 
-  const beat = (agent: Agent, node_instance_id: NodeInstanceId) => {
+  const sendBeat = (agent: Agent, node_instance_id: NodeInstanceId) => {
     const received_ms = clock.nowMs();
     if (received_ms - agent.beat_ms < heartbeat.interval_seconds * 1000) return;
     agent.beat_ms = received_ms;
@@ -127,9 +127,9 @@ export function createAgents({ db, clock, environment, installation, beats, upst
         if (machine.state === 'running' && machine.behaviour !== 'mute' && !agents.has(node_instance_id))
           addAgent(node_instance_id, pool, { enrollment_token });
         const agent = agents.get(node_instance_id);
-        if (agent && machine.state !== 'running') agent.over = true;
+        if (agent && machine.state !== 'running') agent.hasEnded = true;
       }
-      const live = [...agents].filter(([, { over }]) => !over);
+      const live = [...agents].filter(([, { hasEnded }]) => !hasEnded);
       const rows = await db.query<{ id: NodeInstanceId; status: NodeStatus; tasks: number }>(
         `select node_instance_id as id, status,
            (
@@ -143,19 +143,19 @@ export function createAgents({ db, clock, environment, installation, beats, upst
       await Promise.all(
         live.map(async ([id, agent]) => {
           if (!agent.node) await registerAgent(agent);
-          const known = agent.node && (byInstance.get(agent.node.node_instance_id) ?? { status: 'starting', tasks: 0 });
-          if (!agent.node || !known) return;
-          beat(agent, agent.node.node_instance_id);
-          await sendReport(agent, known.status as NodeStatus);
+          const row = agent.node && (byInstance.get(agent.node.node_instance_id) ?? { status: 'starting', tasks: 0 });
+          if (!agent.node || !row) return;
+          sendBeat(agent, agent.node.node_instance_id);
+          await sendReport(agent, row.status as NodeStatus);
           const dirty = upstream.machines.get(id as NodeInstanceId)?.behaviour === 'dirty' && !repaired.has(agent.pool);
-          if (known.tasks > 0) await work(agent, known.status as NodeStatus, dirty);
+          if (row.tasks > 0) await runNextTask(agent, row.status as NodeStatus, dirty);
         }),
       );
       await beats.flush();
     },
-    arrive: (pool, join_token, name) => addAgent(`${pool} ${name}`, pool, { join_token, name }),
+    join: (pool, join_token, name) => addAgent(`${pool} ${name}`, pool, { join_token, name }),
     kill(pool) {
-      for (const agent of agents.values()) if (agent.pool === pool) agent.over = true;
+      for (const agent of agents.values()) if (agent.pool === pool) agent.hasEnded = true;
     },
     repair: (pool) => repaired.add(pool),
   };

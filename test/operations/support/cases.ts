@@ -1,6 +1,6 @@
 /**
- * Runs cases in parallel, each in its own pool, until nothing changes any more, and returns how
- * each ended.
+ * Runs cases in parallel, each in its own pool, until nothing changes any more, and returns the
+ * outcome of each.
  */
 import { now } from '../../../src/base/clock.ts';
 import { newCorrelationId, newTokenId } from '../../../src/base/ids.ts';
@@ -12,17 +12,18 @@ import { declarePool } from '../../../src/store/rows/pools.ts';
 import { createJoinToken } from '../../../src/store/rows/tokens.ts';
 import { openInvariantChecks, type Violation } from '../../properties/support/invariants.ts';
 import { heartbeat } from './agents.ts';
-import type { Armed, FaultName, SeenStep } from './faults.ts';
+import type { ArmedFault, FaultName, StepRecord } from './faults.ts';
+import { type BrokenParts, type OperationFixture, openOperationFixture, tickSeconds } from './operation-fixture.ts';
 import type { WatchedRun } from './runs.ts';
-import type { Request, Site, Situation, View } from './situations.ts';
+import type { CasePool, Request, Situation, View } from './situations.ts';
 import { readViews } from './views.ts';
-import { type Broken, openWorkshop, tickSeconds, type Workshop } from './workshop.ts';
 
-/** A step of the n-th run of an operation after the request, and its fault. */
+/** A fault, and the step that gets it. */
 export interface Target {
   kind: string;
+  /** Selects a run among the runs of this kind after the request, from 0. */
   ordinal: number;
-  seen: SeenStep;
+  record: StepRecord;
   fault: FaultName;
 }
 
@@ -33,14 +34,15 @@ export interface Case {
 }
 
 export interface EndedCase extends Case {
-  /** The request is not allowed in that situation. */
+  /** Whether the product refused the request. */
   refused: boolean;
-  runs: { kind: string; ordinal: number; seen: SeenStep[] }[];
+  runs: { kind: string; ordinal: number; records: StepRecord[] }[];
+  /** Whether the fault happened. */
   reached: boolean;
   nodes: string[];
   allocations: string[];
   launches: number;
-  /** Every transition, operation and task, with its count. */
+  /** Every transition, operation, task and instance since the request, with its count. */
   changes: string[];
   mistakes: string[];
 }
@@ -57,30 +59,32 @@ const ownDocument = (name: string, pool: Partial<PoolDocument> = {}): PoolDocume
 });
 
 const steadyRound = {
-  ...{ advance_seconds: tickSeconds, racing: false, away: false, lagging: false },
-  ...{ maintenance: null, endMaintenance: false, resumeBrake: false, turnMode: false },
+  ...{ advance_seconds: tickSeconds, racesSweeps: false, isServerAway: false, isLagging: false },
+  ...{ maintenance: null, endsMaintenance: false, resumesBrake: false, togglesMode: false },
 };
 const maxTicks = 350;
 const ticksPerCheck = 15;
 
-interface Stage extends EndedCase {
+interface CaseRun extends EndedCase {
   pool: string;
   correlation_id: string;
   requested: boolean;
-  /** The events in its pool before the request. */
-  before: ReadonlySet<string>;
-  /** The tick of its last action. */
-  acted: number;
+  /** The keys of the events in the pool before the request. */
+  earlierEvents: ReadonlySet<string>;
+  /** The tick in which the situation last continued after a wait. */
+  lastTick: number;
   view: View;
-  waiting?: { condition: (view: View) => boolean; go: () => void } | undefined;
-  armed?: Armed;
+  waiting?: { condition: (view: View) => boolean; resolve: () => void } | undefined;
+  armed?: ArmedFault;
 }
 
-const nodesAtRest = ['ready', 'degraded', 'quarantined', 'retired'];
-const isAtRest = ({ nodes, allocations, open }: View) =>
-  open === 0 &&
-  nodes.every(({ status }) => nodesAtRest.includes(status)) &&
-  allocations.every(({ status, over }) => ['active', 'released'].includes(status) || (status === 'failed' && over));
+const settledNodeStatuses = ['ready', 'degraded', 'quarantined', 'retired'];
+const isSettled = ({ nodes, allocations, openOperations }: View) =>
+  openOperations === 0 &&
+  nodes.every(({ status }) => settledNodeStatuses.includes(status)) &&
+  allocations.every(
+    ({ status, isPastDeadline }) => ['active', 'released'].includes(status) || (status === 'failed' && isPastDeadline),
+  );
 
 const ownerSql = `
   select operation.correlation_id, coalesce(a.pool, n.pool, operation.params ->> 'pool') as pool
@@ -89,14 +93,12 @@ const ownerSql = `
   left join nodes n on n.node_id = operation.node_id
   where operation.workflow_id = $1`;
 
-/**
- * Everything that events in these pools, each event once. `changes` is a table of invariants.ts.
- */
+/** Selects every event in the pools once. The checks of invariants.ts fill the table `changes`. */
 const eventsSql = `
-  select pool, key, what
+  select pool, key, name
   from (
     select pool, xid || '-' || seq as key,
-      entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as what
+      entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as name
     from changes
     where "to" is not null
       and sets ? 'status'
@@ -119,172 +121,175 @@ const eventsSql = `
 interface CaseEvent {
   pool: string;
   key: string;
-  what: string;
+  name: string;
 }
 
-/** Only events since the request are compared, not how the situation came about. */
-function changesOf({ pool, before }: Stage, events: readonly CaseEvent[]): string[] {
-  const since = events.filter((each) => each.pool === pool && !before.has(each.key));
-  return [...Map.groupBy(since, ({ what }) => what)].map(([what, all]) => `${all.length} × ${what}`).sort();
+/** Counts the events since the request. How the situation was prepared is not compared. */
+function countChanges({ pool, earlierEvents }: CaseRun, events: readonly CaseEvent[]): string[] {
+  const newEvents = events.filter((event) => event.pool === pool && !earlierEvents.has(event.key));
+  return [...Map.groupBy(newEvents, ({ name }) => name)].map(([name, { length }]) => `${length} × ${name}`).sort();
 }
 
 const joinSecret = (pool: string) => `swj_${pool}`;
 
-function siteOf(stage: Stage, { services, agents }: Workshop): Site {
-  const { pool } = stage;
+function casePoolOf(caseRun: CaseRun, { services, agents }: OperationFixture): CasePool {
+  const { pool } = caseRun;
   const caller = {
     actor: { kind: 'token' as const, id: 'tok_test', name: 'tester' },
-    ...{ visibility: wholeFleet, correlation_id: stage.correlation_id as never, reason: 'for a test' },
+    ...{ visibility: wholeFleet, correlation_id: caseRun.correlation_id as never, reason: 'for a test' },
   };
   return {
-    ...{ pool, services, caller, view: () => stage.view },
+    ...{ pool, services, caller, view: () => caseRun.view },
     until: (condition) =>
-      new Promise<void>((go) => {
-        stage.waiting = { condition, go };
+      new Promise<void>((resolve) => {
+        caseRun.waiting = { condition, resolve };
       }),
-    arrive: () => agents.arrive(pool, joinSecret(pool), `m-${pool}`),
+    join: () => agents.join(pool, joinSecret(pool), `m-${pool}`),
     killAgents: () => agents.kill(pool),
     repair: () => agents.repair(pool),
   };
 }
 
-async function play(stage: Stage, site: Site): Promise<void> {
-  await stage.situation.bring(site);
-  const events = await site.services.db.query<CaseEvent>(eventsSql, [[stage.pool]]);
-  stage.before = new Set(events.map(({ key }) => key));
-  stage.requested = true;
+async function runCase(caseRun: CaseRun, casePool: CasePool): Promise<void> {
+  await caseRun.situation.prepare(casePool);
+  const events = await casePool.services.db.query<CaseEvent>(eventsSql, [[caseRun.pool]]);
+  caseRun.earlierEvents = new Set(events.map(({ key }) => key));
+  caseRun.requested = true;
   try {
-    stage.refused = !(await stage.request.send(site, { dry_run: false }));
+    caseRun.refused = !(await caseRun.request.send(casePool, { dry_run: false }));
   } catch (error) {
     if (!(error instanceof ApiProblem)) throw error;
-    stage.refused = true;
+    caseRun.refused = true;
   }
-  stage.situation.meanwhile?.(site);
+  caseRun.situation.afterRequest?.(casePool);
 }
 
-async function prepare(workshop: Workshop, stages: Stage[]): Promise<void> {
-  const at = now(workshop.clock);
-  await workshop.db.transaction(async (tx) => {
-    for (const { pool, situation } of stages) {
+async function declareCasePools(fixture: OperationFixture, caseRuns: CaseRun[]): Promise<void> {
+  const at = now(fixture.clock);
+  await fixture.db.transaction(async (tx) => {
+    for (const { pool, situation } of caseRuns) {
       const document = ownDocument(pool, situation.pool);
       await declarePool(tx, pool, document, at);
-      if (situation.machines) workshop.upstream.behaviours.set(pool, [...situation.machines]);
+      if (situation.machines) fixture.upstream.behaviours.set(pool, [...situation.machines]);
       if (document.driver !== 'external') continue;
-      const token = { token_id: newTokenId(workshop.clock), pool, expires_at: null, max_uses: null, created_at: at };
+      const token = { token_id: newTokenId(fixture.clock), pool, expires_at: null, max_uses: null, created_at: at };
       await createJoinToken(tx, token, joinSecret(pool));
     }
   });
 }
 
-/** Every machine that exists upstream must belong to a live node. */
-function findLeaks(stage: Stage, { upstream }: Workshop): string[] {
-  const owned = new Set(
-    stage.view.nodes.filter(({ status }) => status !== 'retired').map((node) => node.node_instance_id),
+/** Finds machines that exist upstream and belong to no live node. */
+function findLeaks(caseRun: CaseRun, { upstream }: OperationFixture): string[] {
+  const ownedInstances = new Set(
+    caseRun.view.nodes.filter(({ status }) => status !== 'retired').map((node) => node.node_instance_id),
   );
   return [...upstream.machines.values()]
     .filter(
-      (machine) => machine.pool === stage.pool && upstream.exists(machine) && !owned.has(machine.node_instance_id),
+      (machine) =>
+        machine.pool === caseRun.pool && upstream.exists(machine) && !ownedInstances.has(machine.node_instance_id),
     )
     .map(({ node_instance_id, state }) => `machine ${node_instance_id} is ${state} upstream without an owner`);
 }
 
-export async function runCases(cases: readonly Case[], broken: Broken = {}): Promise<EndedCase[]> {
-  const stages = cases.map(
-    (each, index): Stage => ({
-      ...each,
-      before: new Set<string>(),
+export async function runCases(cases: readonly Case[], brokenParts: BrokenParts = {}): Promise<EndedCase[]> {
+  const caseRuns = cases.map(
+    (tested, index): CaseRun => ({
+      ...tested,
+      earlierEvents: new Set<string>(),
       ...{
         pool: `own-${index}`,
         correlation_id: newCorrelationId(),
-        acted: 0,
+        lastTick: 0,
         requested: false,
         refused: false,
         reached: false,
       },
-      ...{ view: { nodes: [], allocations: [], open: 0 }, runs: [], mistakes: [], launches: 0 },
+      ...{ view: { nodes: [], allocations: [], openOperations: 0 }, runs: [], mistakes: [], launches: 0 },
       ...{ nodes: [], allocations: [], changes: [] },
     }),
   );
-  const byPool = new Map(stages.map((stage) => [stage.pool, stage]));
-  const byCorrelation = new Map(stages.map((stage) => [stage.correlation_id, stage]));
-  const owners = new Map<string, Stage>();
+  const byPool = new Map(caseRuns.map((caseRun) => [caseRun.pool, caseRun]));
+  const byCorrelation = new Map(caseRuns.map((caseRun) => [caseRun.correlation_id, caseRun]));
+  const owners = new Map<string, CaseRun>();
 
-  const armedFor = async (run: OperationRun): Promise<Armed | undefined> => {
-    const [row] = await workshop.db.query<{ correlation_id: string; pool: string | null }>(ownerSql, [run.workflow_id]);
-    const stage = byCorrelation.get(row?.correlation_id ?? '') ?? byPool.get(row?.pool ?? '');
-    if (!stage) throw new Error(`operation ${run.kind} belongs to no case: pass on the caller's correlation_id`);
-    owners.set(run.workflow_id, stage);
-    if (!stage.requested || stage.target?.kind !== run.kind) return undefined;
-    const ordinal = stage.runs.filter(({ kind }) => kind === run.kind).length;
-    if (ordinal !== stage.target.ordinal) return undefined;
-    stage.armed = { ...stage.target.seen, fault: stage.target.fault, reached: false };
-    return stage.armed;
+  const findFault = async (run: OperationRun): Promise<ArmedFault | undefined> => {
+    const [row] = await fixture.db.query<{ correlation_id: string; pool: string | null }>(ownerSql, [run.workflow_id]);
+    const caseRun = byCorrelation.get(row?.correlation_id ?? '') ?? byPool.get(row?.pool ?? '');
+    if (!caseRun)
+      throw new Error(`operation ${run.kind} belongs to no case: queue it with the caller's correlation_id`);
+    owners.set(run.workflow_id, caseRun);
+    if (!caseRun.requested || caseRun.target?.kind !== run.kind) return undefined;
+    const ordinal = caseRun.runs.filter(({ kind }) => kind === run.kind).length;
+    if (ordinal !== caseRun.target.ordinal) return undefined;
+    caseRun.armed = { ...caseRun.target.record, fault: caseRun.target.fault, reached: false };
+    return caseRun.armed;
   };
-  const begun = ({ workflow_id, kind, seen }: WatchedRun) => {
-    const stage = owners.get(workflow_id);
-    if (stage?.requested)
-      stage.runs.push({ kind, ordinal: stage.runs.filter((each) => each.kind === kind).length, seen });
+  const onRun = ({ workflow_id, kind, records }: WatchedRun) => {
+    const caseRun = owners.get(workflow_id);
+    if (caseRun?.requested)
+      caseRun.runs.push({ kind, ordinal: caseRun.runs.filter((earlier) => earlier.kind === kind).length, records });
   };
-  const workshop = await openWorkshop({ ...broken, watch: armedFor, begun });
+  const fixture = await openOperationFixture({ ...brokenParts, findFault, onRun });
   const violations: Violation[] = [];
   try {
-    await prepare(workshop, stages);
-    const checks = await openInvariantChecks(workshop.db);
+    await declareCasePools(fixture, caseRuns);
+    const checks = await openInvariantChecks(fixture.db);
     const check = async () => {
-      violations.push(...(await checks.check(now(workshop.clock), steadyRound)));
+      violations.push(...(await checks.check(now(fixture.clock), steadyRound)));
     };
-    const pools = stages.map(({ pool }) => pool);
+    const pools = caseRuns.map(({ pool }) => pool);
     const refresh = async () => {
-      const views = await readViews(workshop, pools);
-      for (const stage of stages) stage.view = views.get(stage.pool) ?? stage.view;
+      const views = await readViews(fixture, pools);
+      for (const caseRun of caseRuns) caseRun.view = views.get(caseRun.pool) ?? caseRun.view;
     };
     let failure: unknown;
-    const plays = stages.map((stage) =>
-      play(stage, siteOf(stage, workshop)).catch((error) => {
+    const running = caseRuns.map((caseRun) =>
+      runCase(caseRun, casePoolOf(caseRun, fixture)).catch((error) => {
         failure ??= error;
       }),
     );
-    await workshop.quiet();
-    for (let tick = 1; tick <= (broken.max_ticks ?? maxTicks); tick++) {
-      await workshop.tick();
+    await fixture.waitUntilIdle();
+    for (let tick = 1; tick <= (brokenParts.max_ticks ?? maxTicks); tick++) {
+      await fixture.tick();
       await refresh();
-      for (const stage of stages) {
-        const { waiting } = stage;
-        if (!waiting?.condition(stage.view)) continue;
-        stage.waiting = undefined;
-        stage.acted = tick;
-        waiting.go();
+      for (const caseRun of caseRuns) {
+        const { waiting } = caseRun;
+        if (!waiting?.condition(caseRun.view)) continue;
+        caseRun.waiting = undefined;
+        caseRun.lastTick = tick;
+        waiting.resolve();
       }
-      await workshop.quiet();
+      await fixture.waitUntilIdle();
       if (failure) throw failure;
-      if (stages.every(({ requested, acted, view }) => requested && acted < tick && isAtRest(view))) break;
+      if (caseRuns.every(({ requested, lastTick, view }) => requested && lastTick < tick && isSettled(view))) break;
       if (tick % ticksPerCheck === 0) await check();
     }
-    await Promise.race([Promise.all(plays), workshop.quiet()]);
+    await Promise.race([Promise.all(running), fixture.waitUntilIdle()]);
     await check();
     violations.push(...(await checks.checkHistory()));
-    const events = await workshop.db.query<CaseEvent>(eventsSql, [pools]);
-    for (const stage of stages) {
-      stage.reached = stage.armed?.reached ?? false;
-      stage.nodes = stage.view.nodes.map(({ status }) => status);
-      stage.allocations = stage.view.allocations.map(({ status }) => status);
-      stage.changes = changesOf(stage, events);
-      const machines = [...workshop.upstream.machines.values()].filter(({ pool }) => pool === stage.pool);
-      stage.launches = machines.reduce((sum, { launches }) => sum + launches, 0);
-      if (!stage.requested) stage.mistakes.push('its situation was never reached');
-      else if (!isAtRest(stage.view)) stage.mistakes.push(`still moves: ${JSON.stringify(stage.view)}`);
-      stage.mistakes.push(
-        ...workshop.upstream.mistakes.filter(({ pool }) => pool === stage.pool).map(({ what }) => what),
-        ...findLeaks(stage, workshop),
+    const events = await fixture.db.query<CaseEvent>(eventsSql, [pools]);
+    for (const caseRun of caseRuns) {
+      caseRun.reached = caseRun.armed?.reached ?? false;
+      caseRun.nodes = caseRun.view.nodes.map(({ status }) => status);
+      caseRun.allocations = caseRun.view.allocations.map(({ status }) => status);
+      caseRun.changes = countChanges(caseRun, events);
+      const machines = [...fixture.upstream.machines.values()].filter(({ pool }) => pool === caseRun.pool);
+      caseRun.launches = machines.reduce((sum, { launches }) => sum + launches, 0);
+      if (!caseRun.requested) caseRun.mistakes.push('the situation was never reached');
+      else if (!isSettled(caseRun.view)) caseRun.mistakes.push(`does not settle: ${JSON.stringify(caseRun.view)}`);
+      caseRun.mistakes.push(
+        ...fixture.upstream.mistakes.filter(({ pool }) => pool === caseRun.pool).map(({ description }) => description),
+        ...findLeaks(caseRun, fixture),
         ...violations
-          .filter(({ sequence }) => `own-${sequence}` === stage.pool)
-          .map(({ invariant, id, what }) => `${invariant}: ${id} ${what}`),
+          .filter(({ sequence }) => `own-${sequence}` === caseRun.pool)
+          .map(({ invariant, id, detail }) => `${invariant}: ${id} ${detail}`),
       );
     }
-    const elsewhere = violations.filter(({ sequence }) => !byPool.has(`own-${sequence}`));
-    if (elsewhere.length > 0) throw new Error(`an invariant is broken: ${JSON.stringify(elsewhere)}`);
-    return stages;
+    const otherViolations = violations.filter(({ sequence }) => !byPool.has(`own-${sequence}`));
+    if (otherViolations.length > 0)
+      throw new Error(`an invariant is broken outside the cases: ${JSON.stringify(otherViolations)}`);
+    return caseRuns;
   } finally {
-    await workshop.close();
+    await fixture.close();
   }
 }

@@ -1,74 +1,77 @@
 /**
- * The faults of a step: crashes by the hooks of the journal, others by a wrapper around its work.
+ * Injects faults into steps. Hooks of the journal inject crashes; a wrapper around the step's work
+ * injects failures and repetitions.
  */
 import { type OperationContext, type OperationRun, StepError } from '../../../src/engine/engine.ts';
 import { type Faults, SimulatedCrash } from '../../../src/engine/virtual-journal.ts';
 
 export const faultNames = [
-  'crash before',
-  'crash after its effect',
-  'fails until its retries end',
-  'repeated',
+  'crash before the step',
+  'crash after the effect',
+  'failures until the retries end',
+  'repetition',
 ] as const;
 export type FaultName = (typeof faultNames)[number];
 
-/** A step of an operation in a run without faults. */
-export interface SeenStep {
+/** A step that an operation ran. */
+export interface StepRecord {
   step: string;
-  /** For a wait: whether its check ever returned a value. */
+  /** Present if the step is a wait; tells whether its check ever returned a value. */
   wait?: { answered: boolean };
 }
 
-/** A fault on one step of one run. */
-export interface Armed extends SeenStep {
+/** A fault that is set for one step of one run. */
+export interface ArmedFault extends StepRecord {
   fault: FaultName;
-  /** Whether it has happened. */
+  /** Whether the fault has happened. */
   reached: boolean;
-  /** When a wait began to fail. */
+  /** The time at which a wait began to fail. */
   failing_ms?: number;
   /** Whether the last check of a wait returned a value. */
   answered?: boolean;
 }
 
-/** Longer than every budget of these pools, so that the rules decide meanwhile. */
+/** Longer than most budgets of these pools, so that the rules decide while a wait fails. */
 const failingSeconds = 90;
 
-/** Records of the engine itself can only be interrupted by a crash. */
-export const canHaveFault = ({ step }: SeenStep, fault: FaultName): boolean =>
+/** A record of the engine itself can have no fault but a crash. */
+export const canHaveFault = ({ step }: StepRecord, fault: FaultName): boolean =>
   fault.startsWith('crash') || !step.startsWith('engine:');
 
 export function crashHooks(
-  armedOf: (run: OperationRun) => Armed | undefined,
+  armedOf: (run: OperationRun) => ArmedFault | undefined,
   onCrash: (run: OperationRun) => void,
 ): Faults {
-  const dieAt = (run: OperationRun, step: string, fault: FaultName, due: (armed: Armed) => boolean) => {
+  const crashAt = (run: OperationRun, step: string, fault: FaultName, isDue: (armed: ArmedFault) => boolean) => {
     const armed = armedOf(run);
-    if (!armed || armed.reached || armed.fault !== fault || armed.step !== step || !due(armed)) return;
+    if (!armed || armed.reached || armed.fault !== fault || armed.step !== step || !isDue(armed)) return;
     armed.reached = true;
     onCrash(run);
     throw new SimulatedCrash();
   };
   return {
-    before: (run, step) => dieAt(run, step, 'crash before', () => true),
-    // For a wait, the check that returns a value is the one with an effect.
+    before: (run, step) => crashAt(run, step, 'crash before the step', () => true),
+    // Only the check that returns a value has an effect, so a wait crashes after that check.
     after: (run, step) =>
-      dieAt(run, step, 'crash after its effect', (armed) => !armed.wait?.answered || armed.answered === true),
+      crashAt(run, step, 'crash after the effect', (armed) => !armed.wait?.answered || armed.answered === true),
   };
 }
 
-const broken = () =>
+const injectedError = () =>
   new StepError({
     code: 'injected',
     owner_layer: 'provider',
-    message: 'this step fails in this test',
+    message: 'injected by the test',
     retryable: true,
   });
 
-/** Wraps a context with the fault of the armed step. Counts step names as the engine does. */
+/**
+ * Wraps a context with the fault, and records its steps. Numbers repeated names like the engine.
+ */
 export function withFault(
   context: OperationContext,
-  armed: Armed | undefined,
-  seen: SeenStep[],
+  armed: ArmedFault | undefined,
+  records: StepRecord[],
   nowMs: () => number,
 ): OperationContext {
   const uses = new Map<string, number>();
@@ -81,16 +84,16 @@ export function withFault(
     ...context,
     step(name, work, policy) {
       const step = keyFor(name);
-      seen.push({ step });
+      records.push({ step });
       return context.step(
         name,
         async (call) => {
           if (armed?.step !== step) return work(call);
-          if (armed.fault === 'fails until its retries end') {
+          if (armed.fault === 'failures until the retries end') {
             armed.reached = true;
-            throw broken();
+            throw injectedError();
           }
-          if (armed.fault === 'repeated') {
+          if (armed.fault === 'repetition') {
             armed.reached = true;
             await work(call);
           }
@@ -101,26 +104,26 @@ export function withFault(
     },
     waitFor(name, check, options) {
       const step = keyFor(name);
-      const entry = { step, wait: { answered: false } };
-      seen.push(entry);
+      const record = { step, wait: { answered: false } };
+      records.push(record);
       return context.waitFor(
         name,
         async () => {
-          if (armed?.step === step && armed.fault === 'fails until its retries end') {
+          if (armed?.step === step && armed.fault === 'failures until the retries end') {
             armed.reached = true;
             armed.failing_ms ??= nowMs();
-            if (nowMs() - armed.failing_ms < failingSeconds * 1000) throw broken();
+            if (nowMs() - armed.failing_ms < failingSeconds * 1000) throw injectedError();
           }
-          if (armed?.step === step && armed.fault === 'repeated') {
+          if (armed?.step === step && armed.fault === 'repetition') {
             armed.reached = true;
             await check();
           }
-          const answer = await check();
-          if (answer !== undefined) {
-            entry.wait.answered = true;
+          const result = await check();
+          if (result !== undefined) {
+            record.wait.answered = true;
             if (armed?.step === step) armed.answered = true;
           }
-          return answer;
+          return result;
         },
         options,
       );

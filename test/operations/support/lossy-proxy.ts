@@ -1,4 +1,4 @@
-/** An HTTP proxy between agents and the server that loses task polls or their replies. */
+/** An HTTP proxy between agents and the server that can lose task polls and their replies. */
 import { once } from 'node:events';
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,8 +8,8 @@ export interface LossyProxy {
   /** Cuts the agent's connection the next `count` times that the server replies with a task. */
   loseReplies(count: number): void;
   /**
-   * Cuts the agent's connection of each open poll; the server keeps the poll open. Returns their
-   * number.
+   * Cuts the agent's connection of each open poll, but keeps the connection to the server. Returns
+   * the number of cut polls.
    */
   losePolls(): number;
   /** The number of lost replies so far. */
@@ -19,37 +19,37 @@ export interface LossyProxy {
 
 const pollPath = '/v1/agent/tasks/next';
 
-async function bodyOf(message: IncomingMessage): Promise<Buffer> {
+async function readBody(message: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of message) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
 export async function lossyProxy(upstream: string): Promise<LossyProxy> {
-  let toLose = 0;
+  let repliesToLose = 0;
   let lostReplies = 0;
   const openPolls = new Set<IncomingMessage>();
 
   const forward = async (request: IncomingMessage, response: ServerResponse) => {
     const isPoll = request.url?.startsWith(pollPath) ?? false;
-    const body = await bodyOf(request);
+    const body = await readBody(request);
     const { method, headers } = request;
-    const sent = httpRequest(`${upstream}${request.url}`, { method, headers, agent: false });
-    const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
-    sent.end(body);
+    const upstreamRequest = httpRequest(`${upstream}${request.url}`, { method, headers, agent: false });
+    const responded = once(upstreamRequest, 'response') as Promise<[IncomingMessage]>;
+    upstreamRequest.end(body);
     if (isPoll) openPolls.add(request);
-    // Close the server side of a poll that the agent closed, unless the poll was lost.
+    // Close the connection to the server when the agent closes its own, unless the poll was lost.
     response.once('close', () => {
-      if (!isPoll || openPolls.delete(request)) sent.destroy();
+      if (!isPoll || openPolls.delete(request)) upstreamRequest.destroy();
     });
-    const [answer] = await answered;
-    const text = await bodyOf(answer);
+    const [reply] = await responded;
+    const text = await readBody(reply);
     if (isPoll && !openPolls.delete(request)) return;
-    if (isPoll && toLose > 0 && JSON.parse(String(text)).task) {
-      toLose--;
+    if (isPoll && repliesToLose > 0 && JSON.parse(String(text)).task) {
+      repliesToLose--;
       lostReplies++;
       request.socket.destroy();
-    } else response.writeHead(answer.statusCode ?? 0, answer.headers).end(text);
+    } else response.writeHead(reply.statusCode ?? 0, reply.headers).end(text);
   };
   const server = createServer((request, response) => {
     forward(request, response).catch(() => request.socket.destroy());
@@ -59,7 +59,7 @@ export async function lossyProxy(upstream: string): Promise<LossyProxy> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     loseReplies(count) {
-      toLose = count;
+      repliesToLose = count;
     },
     losePolls() {
       const polls = [...openPolls];

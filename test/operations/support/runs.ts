@@ -1,7 +1,7 @@
 /**
- * The engine of the workshop: every run has its own virtual engine and journal, so that one can
- * crash alone. `recoverDead` continues crashed runs on the same journal, by an engine of another
- * replica.
+ * The engine of the fixture. Every run has its own virtual engine and journal, so that a run can
+ * crash alone. `recoverCrashed` continues crashed runs on the same journal, with an engine of the
+ * other replica.
  */
 import type { WorkflowId } from '../../../src/base/ids.ts';
 import type { VirtualClock } from '../../../src/base/virtual-clock.ts';
@@ -10,12 +10,12 @@ import { createVirtualEngine, type VirtualEngine } from '../../../src/engine/vir
 import { createVirtualStore, type VirtualStore } from '../../../src/engine/virtual-journal.ts';
 import { engineListener } from '../../../src/operations/runtime/engine-listener.ts';
 import type { OperationServices } from '../../../src/operations/runtime/services.ts';
-import { type Armed, crashHooks, type SeenStep, withFault } from './faults.ts';
+import { type ArmedFault, crashHooks, type StepRecord, withFault } from './faults.ts';
 
-/** A run, its fault, and the steps that it took. */
+/** A run with its fault and the steps that it has run so far. */
 export interface WatchedRun extends OperationRun {
-  armed: Armed | undefined;
-  seen: SeenStep[];
+  armed: ArmedFault | undefined;
+  records: StepRecord[];
 }
 
 export interface Replica {
@@ -24,8 +24,8 @@ export interface Replica {
 }
 
 export interface Runs extends Engine {
-  /** Takes over the runs that crashed since the last call. */
-  recoverDead(): Promise<void>;
+  /** Lets the other replica take over the runs that crashed since the last call. */
+  recoverCrashed(): Promise<void>;
 }
 
 interface Running {
@@ -35,30 +35,30 @@ interface Running {
 }
 
 const keyOf = (workflow_id: string, attempt: number) => `${workflow_id}#${attempt}`;
-const [first, second] = ['first', 'second'];
+const [firstExecutor, secondExecutor] = ['first', 'second'];
 
 export function createRuns(
   clock: VirtualClock,
   replicas: [Replica, Replica],
-  /** Called once before a run executes; returns its fault. */
-  watch: (run: OperationRun) => Promise<Armed | undefined>,
-  begun: (run: WatchedRun) => void,
+  /** Called once before a run executes; returns the fault of the run. */
+  findFault: (run: OperationRun) => Promise<ArmedFault | undefined>,
+  onRun: (run: WatchedRun) => void,
 ): Runs {
   const running = new Map<string, Running>();
-  const dead: Running[] = [];
-  const definitions = new Map(replicas[0].definitions.map((each) => [each.kind, each]));
+  const crashed: Running[] = [];
+  const definitions = new Map(replicas[0].definitions.map((definition) => [definition.kind, definition]));
 
-  const open = async (run: WatchedRun, store: VirtualStore, executor_id: string): Promise<VirtualEngine> => {
-    const { services, definitions } = executor_id === first ? replicas[0] : replicas[1];
+  const openEngine = async (run: WatchedRun, store: VirtualStore, executor_id: string): Promise<VirtualEngine> => {
+    const { services, definitions } = executor_id === firstExecutor ? replicas[0] : replicas[1];
     const hooks = crashHooks(
       () => run.armed,
-      () => dead.push({ run, store, engine }),
+      () => crashed.push({ run, store, engine }),
     );
     const faults = {
       ...hooks,
-      before(of: OperationRun, step: string, tryNumber: number) {
-        if (step.startsWith('engine:')) run.seen.push({ step });
-        return hooks.before?.(of, step, tryNumber);
+      before(crashing: OperationRun, step: string, tryNumber: number) {
+        if (step.startsWith('engine:')) run.records.push({ step });
+        return hooks.before?.(crashing, step, tryNumber);
       },
     };
     const engine = createVirtualEngine({ clock, listener: engineListener(() => services), faults, executor_id, store });
@@ -67,7 +67,7 @@ export function createRuns(
         ...definition,
         run: (context, params) =>
           definition.run(
-            withFault(context, run.armed, run.seen, () => clock.nowMs()),
+            withFault(context, run.armed, run.records, () => clock.nowMs()),
             params,
           ),
       });
@@ -83,18 +83,18 @@ export function createRuns(
       const key = keyOf(run.workflow_id, run.attempt);
       if (running.has(key)) return;
       if (!definitions.has(run.kind)) throw new Error(`no operation ${run.kind} is registered`);
-      const watched: WatchedRun = { ...run, armed: await watch(run), seen: [] };
-      begun(watched);
+      const watched: WatchedRun = { ...run, armed: await findFault(run), records: [] };
+      onRun(watched);
       const store = createVirtualStore();
-      const engine = await open(watched, store, first);
+      const engine = await openEngine(watched, store, firstExecutor);
       running.set(key, { run: watched, store, engine });
       await engine.start(run);
     },
-    async recoverDead() {
-      for (const { run, store } of dead.splice(0)) {
-        const engine = await open(run, store, second);
+    async recoverCrashed() {
+      for (const { run, store } of crashed.splice(0)) {
+        const engine = await openEngine(run, store, secondExecutor);
         running.set(keyOf(run.workflow_id, run.attempt), { run, store, engine });
-        await engine.recover([first]);
+        await engine.recover([firstExecutor]);
       }
     },
     async wake(workflow_id, attempt) {

@@ -1,7 +1,7 @@
 /**
- * Situations and the requests in them. A new operation joins by being registered, if at least one
- * situation and request lead to it; every action that is open in a situation is requested. Add a
- * situation or a request only if the test says that nothing leads to the new operation.
+ * The situations, and the requests that are sent in them. Every action that is allowed in a
+ * situation is requested. Add a situation or a request only if every-step.test.ts names an
+ * operation that nothing here leads to.
  */
 import type { AllocationId } from '../../../src/base/ids.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
@@ -27,214 +27,224 @@ import type { Behaviour } from './upstream.ts';
 /** The state of a case's pool. */
 export interface View {
   nodes: { node_id: string; node_instance_id: string; status: string }[];
-  allocations: { allocation_id: AllocationId; status: string; over: boolean }[];
-  /** Operations that have not ended. */
-  open: number;
+  allocations: { allocation_id: AllocationId; status: string; isPastDeadline: boolean }[];
+  /** The number of operations that have not ended. */
+  openOperations: number;
 }
 
-/** The pool of one case. */
-export interface Site {
+/** The pool of one case, and the events that a situation can cause in it. */
+export interface CasePool {
   pool: string;
   services: OperationServices;
   caller: Caller;
   view(): View;
   until(condition: (view: View) => boolean): Promise<void>;
-  /** A machine joins (external pools). */
-  arrive(): void;
+  /** Lets a machine join an external pool. */
+  join(): void;
   killAgents(): void;
+  /** From now on the machines of the pool can be cleaned. */
   repair(): void;
 }
 
 export interface Situation {
   name: string;
   pool?: Partial<PoolDocument>;
+  /** The behaviours of the first machines in launch order; all later machines are well. */
   machines?: Behaviour[];
-  bring(site: Site): Promise<void>;
-  /** Runs with the request. */
-  meanwhile?(site: Site): void;
+  prepare(casePool: CasePool): Promise<void>;
+  /** Runs right after the request was sent. */
+  afterRequest?(casePool: CasePool): void;
 }
 
-const allocate = async ({ pool, services, caller }: Site) => {
+const allocate = async ({ pool, services, caller }: CasePool) => {
   await requestAllocation(services, { pool }, caller);
 };
-const node = (status: string) => (view: View) => view.nodes.at(-1)?.status === status;
-const allocation = (status: string) => (view: View) => view.allocations.at(-1)?.status === status;
-const quiet = ({ open }: View) => open === 0;
+const isNode = (status: string) => (view: View) => view.nodes.at(-1)?.status === status;
+const isAllocation = (status: string) => (view: View) => view.allocations.at(-1)?.status === status;
+const isIdle = ({ openOperations }: View) => openOperations === 0;
 const both = (a: (view: View) => boolean, b: (view: View) => boolean) => (view: View) => a(view) && b(view);
 
-const served = async (site: Site) => {
-  await allocate(site);
-  await site.until(both(allocation('active'), quiet));
+const prepareActive = async (casePool: CasePool) => {
+  await allocate(casePool);
+  await casePool.until(both(isAllocation('active'), isIdle));
 };
-const release = async ({ services, caller, view }: Site) => {
+const release = async ({ services, caller, view }: CasePool) => {
   const last = view().allocations.at(-1);
   if (last) await requestRelease(services, last.allocation_id, caller);
 };
-const freed = async (site: Site) => {
-  await served(site);
-  await release(site);
-  await site.until(both(allocation('released'), quiet));
+const prepareFree = async (casePool: CasePool) => {
+  await prepareActive(casePool);
+  await release(casePool);
+  await casePool.until(both(isAllocation('released'), isIdle));
 };
-const arrived = async (site: Site) => {
-  site.arrive();
-  await site.until(node('ready'));
+const prepareJoined = async (casePool: CasePool) => {
+  casePool.join();
+  await casePool.until(isNode('ready'));
 };
-const act = async (site: Site, action: NodeActionName, options: Partial<ActionRequest> = {}) => {
-  const last = site.view().nodes.at(-1);
-  if (last) await actOnNode(site.services, last.node_id, action, { reason: 'for a test', ...options }, site.caller);
+const act = async (casePool: CasePool, action: NodeActionName, options: Partial<ActionRequest> = {}) => {
+  const last = casePool.view().nodes.at(-1);
+  if (last)
+    await actOnNode(casePool.services, last.node_id, action, { reason: 'for a test', ...options }, casePool.caller);
 };
 
-/** So late that the rule does not retry before a recovery with any fault has ended. */
+/** The rule retries so late that a recovery has ended before, whatever its fault. */
 const lateRetry = { step_tries: 2, retry_base_seconds: 200, retry_max_seconds: 200 };
 
 export const situations: Situation[] = [
-  { name: 'an empty pool', bring: async () => {} },
-  { name: 'a pool whose machines crash', machines: ['crashes'], bring: async () => {} },
-  { name: 'a pool that may try twice', machines: ['crashes'], pool: { attempts: 2 }, bring: async () => {} },
-  { name: 'a provider that refuses', machines: ['refused'], bring: async () => {} },
-  { name: 'a tenant is served', bring: served },
-  { name: 'a tenant is served by a machine that stays', pool: { reuse: true }, bring: served },
-  { name: 'a free machine', pool: { reuse: true }, bring: freed },
+  { name: 'an empty pool', prepare: async () => {} },
+  { name: 'a pool whose first machine crashes', machines: ['crashes'], prepare: async () => {} },
   {
-    name: 'a machine whose agent is dead',
-    async bring(site) {
-      await served(site);
-      site.killAgents();
-      await site.until(node('offline'));
+    name: 'a pool with two attempts whose first machine crashes',
+    machines: ['crashes'],
+    pool: { attempts: 2 },
+    prepare: async () => {},
+  },
+  { name: 'a pool whose first launch the provider refuses', machines: ['refused'], prepare: async () => {} },
+  { name: 'an active allocation', prepare: prepareActive },
+  { name: 'an active allocation on a reusable machine', pool: { reuse: true }, prepare: prepareActive },
+  { name: 'a free machine', pool: { reuse: true }, prepare: prepareFree },
+  {
+    name: 'an offline machine whose agent is dead',
+    async prepare(casePool) {
+      await prepareActive(casePool);
+      casePool.killAgents();
+      await casePool.until(isNode('offline'));
     },
   },
   {
-    name: 'an allocation whose machine is gone',
-    async bring(site) {
-      await served(site);
-      site.killAgents();
-      await site.until(both(node('retired'), quiet));
+    name: 'an allocation whose machine was retired after its agent died',
+    async prepare(casePool) {
+      await prepareActive(casePool);
+      casePool.killAgents();
+      await casePool.until(both(isNode('retired'), isIdle));
     },
   },
   {
-    name: 'a machine that nobody has heard of yet',
+    name: 'a machine that has not registered yet',
     machines: ['mute'],
-    async bring(site) {
-      await allocate(site);
-      await site.until(({ nodes }) => nodes.length === 1);
+    async prepare(casePool) {
+      await allocate(casePool);
+      await casePool.until(({ nodes }) => nodes.length === 1);
     },
   },
   {
-    name: 'a machine that never registered in time',
+    name: 'a machine that missed its registration deadline',
     machines: ['mute'],
-    async bring(site) {
-      await allocate(site);
-      await site.until(both(node('failed'), quiet));
+    async prepare(casePool) {
+      await allocate(casePool);
+      await casePool.until(both(isNode('failed'), isIdle));
     },
   },
   {
-    name: 'a release that failed and is not tried again soon',
+    name: 'a failed release that is retried much later',
     machines: ['dirty'],
     pool: { release: lateRetry },
-    async bring(site) {
-      await served(site);
-      await release(site);
-      await site.until(both(allocation('release_failed'), quiet));
+    async prepare(casePool) {
+      await prepareActive(casePool);
+      await release(casePool);
+      await casePool.until(both(isAllocation('release_failed'), isIdle));
     },
-    meanwhile: (site) => site.repair(),
+    afterRequest: (casePool) => casePool.repair(),
   },
   {
-    name: 'a release that failed',
+    name: 'a failed release',
     machines: ['dirty'],
-    async bring(site) {
-      await served(site);
-      await release(site);
-      await site.until(both(allocation('release_failed'), quiet));
+    async prepare(casePool) {
+      await prepareActive(casePool);
+      await release(casePool);
+      await casePool.until(both(isAllocation('release_failed'), isIdle));
     },
-    meanwhile: (site) => site.repair(),
+    afterRequest: (casePool) => casePool.repair(),
   },
   {
-    name: 'a release that failed, of a machine that stays',
-    machines: ['dirty'],
-    pool: { reuse: true },
-    async bring(site) {
-      await served(site);
-      await release(site);
-      await site.until(both(allocation('release_failed'), quiet));
-    },
-    meanwhile: (site) => site.repair(),
-  },
-  {
-    name: 'what a forced release left on a machine that stays',
+    name: 'a failed release of a reusable machine',
     machines: ['dirty'],
     pool: { reuse: true },
-    async bring(site) {
-      await served(site);
-      await release(site);
-      await site.until(both(allocation('release_failed'), quiet));
-      await act(site, 'force-release');
-      await site.until(both(node('quarantined'), quiet));
+    async prepare(casePool) {
+      await prepareActive(casePool);
+      await release(casePool);
+      await casePool.until(both(isAllocation('release_failed'), isIdle));
     },
-    meanwhile: (site) => site.repair(),
+    afterRequest: (casePool) => casePool.repair(),
   },
   {
-    name: 'a machine set aside',
+    name: 'a reusable machine that a forced release quarantined',
+    machines: ['dirty'],
     pool: { reuse: true },
-    async bring(site) {
-      await freed(site);
-      await act(site, 'quarantine');
+    async prepare(casePool) {
+      await prepareActive(casePool);
+      await release(casePool);
+      await casePool.until(both(isAllocation('release_failed'), isIdle));
+      await act(casePool, 'force-release');
+      await casePool.until(both(isNode('quarantined'), isIdle));
+    },
+    afterRequest: (casePool) => casePool.repair(),
+  },
+  {
+    name: 'a quarantined machine',
+    pool: { reuse: true },
+    async prepare(casePool) {
+      await prepareFree(casePool);
+      await act(casePool, 'quarantine');
     },
   },
   {
-    name: 'a machine that is drained',
-    async bring(site) {
-      await served(site);
-      await act(site, 'drain', { drain_then: 'retire' });
+    name: 'a draining machine',
+    async prepare(casePool) {
+      await prepareActive(casePool);
+      await act(casePool, 'drain', { drain_then: 'retire' });
     },
   },
-  { name: 'a machine that joined', pool: { driver: 'external' }, bring: arrived },
+  { name: 'a machine that joined', pool: { driver: 'external' }, prepare: prepareJoined },
   {
-    name: 'a tenant on a machine that joined',
+    name: 'an active allocation on a machine that joined',
     pool: { driver: 'external' },
-    async bring(site) {
-      await arrived(site);
-      await served(site);
+    async prepare(casePool) {
+      await prepareJoined(casePool);
+      await prepareActive(casePool);
     },
   },
   {
-    name: 'a tenant on a machine that joined and is let go',
+    name: 'an active allocation on a machine that joined and is not reused',
     pool: { driver: 'external', reuse: false },
-    async bring(site) {
-      await arrived(site);
-      await served(site);
+    async prepare(casePool) {
+      await prepareJoined(casePool);
+      await prepareActive(casePool);
     },
   },
 ];
 
-/** A request; returns false, or is refused, if it is not open. A dry run changes nothing. */
 export interface Request {
   name: string;
-  send(site: Site, options: { dry_run: boolean }): Promise<boolean>;
+  /**
+   * Returns false or throws an ApiProblem if the request is not allowed. A dry run changes nothing.
+   */
+  send(casePool: CasePool, options: { dry_run: boolean }): Promise<boolean>;
 }
 
-/** Actions with options; every action is requested without options too. */
+/** The options with which an action is requested, in addition to a request without options. */
 const variants: Partial<Record<NodeActionName, Record<string, Partial<ActionRequest>>>> = {
   drain: { 'drain, then retire': { drain_then: 'retire' } },
   'extend-deadline': { 'extend-deadline': { seconds: 30 } },
 };
 
-const variantsOf = (action: string, ways: Record<string, Partial<ActionRequest>> = {}) =>
-  Object.entries({ [action]: {}, ...ways });
+const variantsOf = (action: string, options: Record<string, Partial<ActionRequest>> = {}) =>
+  Object.entries({ [action]: {}, ...options });
 
-const ofNode = (action: NodeActionName): Request[] =>
+const nodeRequests = (action: NodeActionName): Request[] =>
   variantsOf(action, variants[action]).map(([name, options]) => ({
     name,
-    async send(site, { dry_run }) {
-      if (site.view().nodes.length === 0) return false;
-      await act(site, action, { ...options, dry_run });
+    async send(casePool, { dry_run }) {
+      if (casePool.view().nodes.length === 0) return false;
+      await act(casePool, action, { ...options, dry_run });
       return true;
     },
   }));
 
 const isNodeAction = (action: string) => (nodeActionNames as string[]).includes(action);
 
-/** Actions that nodes have too are requested on the node while there is one. */
-const ofAllocation = (action: AllocationActionName): Request[] =>
+/** An action that also exists for nodes is requested on the allocation only without a live node. */
+const allocationRequests = (action: AllocationActionName): Request[] =>
   variantsOf(`${action} (allocation)`).map(([name, options]) => ({
     name,
     async send({ view, services, caller }, { dry_run }) {
@@ -251,30 +261,30 @@ const ofAllocation = (action: AllocationActionName): Request[] =>
     },
   }));
 
-const ofResidue = (
+const residueRequest = (
   name: string,
   act: (services: OperationServices, id: string, caller: Caller) => Promise<unknown>,
 ): Request => ({
   name,
   async send({ pool, services, caller }, { dry_run }) {
-    const [left] = (await listResidue(services.db, { status: 'open', pool, limit: 1 })).items;
-    if (left && !dry_run) await act(services, left.residue_id, caller);
-    return left !== undefined;
+    const [residue] = (await listResidue(services.db, { status: 'open', pool, limit: 1 })).items;
+    if (residue && !dry_run) await act(services, residue.residue_id, caller);
+    return residue !== undefined;
   },
 });
 
 export const requests: Request[] = [
   {
     name: 'allocate',
-    async send(site, { dry_run }) {
-      if (site.view().allocations.some(({ status }) => status !== 'released')) return false;
-      if (!dry_run) await allocate(site);
+    async send(casePool, { dry_run }) {
+      if (casePool.view().allocations.some(({ status }) => status !== 'released')) return false;
+      if (!dry_run) await allocate(casePool);
       return true;
     },
   },
-  { name: 'nothing', send: async () => true },
+  { name: 'no request', send: async () => true },
   {
-    name: 'recover all that failed to release',
+    name: 'recover all failed releases',
     async send({ pool, services, caller }, { dry_run }) {
       const { release: policy } = (await currentPool(services.db, pool))?.document ?? {};
       if (policy?.retry_base_seconds !== lateRetry.retry_base_seconds) return false;
@@ -283,9 +293,9 @@ export const requests: Request[] = [
       return (await requestRecovery(services, request, caller)).workflow_id !== null;
     },
   },
-  ...allocationActionNames.flatMap(ofAllocation),
-  ...nodeActionNames.flatMap(ofNode),
-  ofResidue('verify its residue', requestResidueVerify),
-  ofResidue('delete its residue', requestResidueDelete),
-  ofResidue('adopt its residue', adoptResidue),
+  ...allocationActionNames.flatMap(allocationRequests),
+  ...nodeActionNames.flatMap(nodeRequests),
+  residueRequest('verify the residue', requestResidueVerify),
+  residueRequest('delete the residue', requestResidueDelete),
+  residueRequest('adopt the residue', adoptResidue),
 ];

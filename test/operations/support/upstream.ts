@@ -1,18 +1,19 @@
 /**
- * A simulated provider that knows which machines were launched and which exist. Its driver is
- * idempotent, as every driver must be. It records mistakes: an instance that is launched again
- * after it was gone, or two machines of one node at a time. agents.ts simulates the agents.
+ * A simulated provider that remembers which machines were launched and which exist. Its driver is
+ * idempotent, as every driver must be. The provider records two mistakes of its caller: an instance
+ * is launched again after its machine was gone, and a node has two machines at a time. agents.ts
+ * simulates the agents.
  */
 import type { NodeInstanceId } from '../../../src/base/ids.ts';
 import type { Driver, DriverOutcome, DriverTarget, EnsureTarget } from '../../../src/drivers/driver.ts';
 import { simulatedDriver } from '../../scenarios/support/simulated-driver.ts';
 
 /**
- * - well: comes up and does its tasks
- * - mute: comes up, but its agent never contacts the server
- * - crashes: exits during its boot
- * - refused: the provider refuses to create it
- * - dirty: cannot be cleaned until it is repaired
+ * - well: the machine comes up and runs its tasks
+ * - mute: the machine comes up, but its agent never contacts the server
+ * - crashes: the machine exits during its boot
+ * - refused: the provider refuses to create the machine
+ * - dirty: the machine cannot be cleaned until it is repaired
  */
 export type Behaviour = 'well' | 'mute' | 'crashes' | 'refused' | 'dirty';
 
@@ -29,14 +30,14 @@ export interface Machine {
 export interface Upstream {
   driver: Driver;
   machines: Map<NodeInstanceId, Machine>;
-  /** Events that must never happen, by pool. */
-  mistakes: { pool: string; what: string }[];
-  /** For the machines of a pool in launch order; after the last one all are well. */
+  /** Calls that a correct control plane never makes. */
+  mistakes: { pool: string; description: string }[];
+  /** The behaviours of a pool's first machines in launch order; all later machines are well. */
   behaviours: Map<string, Behaviour[]>;
   exists(machine: Machine): boolean;
 }
 
-const waits = (message: string): DriverOutcome => ({ outcome: 'wait', retry_seconds: 1, message });
+const wait = (message: string): DriverOutcome => ({ outcome: 'wait', retry_seconds: 1, message });
 const done = (message: string): DriverOutcome => ({ outcome: 'done', message });
 
 export function createUpstream(): Upstream {
@@ -44,60 +45,61 @@ export function createUpstream(): Upstream {
   const mistakes: Upstream['mistakes'] = [];
   const behaviours: Upstream['behaviours'] = new Map();
   const exists = ({ state }: Machine) => state !== 'gone';
-  const of = ({ node_instance_id }: DriverTarget) => machines.get(node_instance_id);
+  const machineOf = ({ node_instance_id }: DriverTarget) => machines.get(node_instance_id);
 
   const launch = ({ pool, node_id, node_instance_id, bootstrap }: EnsureTarget): DriverOutcome => {
-    const known = machines.get(node_instance_id);
-    const behaviour = known?.behaviour ?? behaviours.get(pool)?.shift() ?? 'well';
+    const formerMachine = machines.get(node_instance_id);
+    const behaviour = formerMachine?.behaviour ?? behaviours.get(pool)?.shift() ?? 'well';
     if (behaviour === 'refused') {
       const message = 'the provider refuses';
       return { outcome: 'failed', owner_layer: 'provider', code: 'quota', message, retryable: false };
     }
-    if (known) mistakes.push({ pool, what: `${node_instance_id} was launched again after it was gone` });
-    const other = [...machines.values()].find((each) => each.node_id === node_id && exists(each));
-    if (other) mistakes.push({ pool, what: `${node_id} got a machine while ${other.node_instance_id} exists` });
-    const launches = (known?.launches ?? 0) + 1;
+    if (formerMachine)
+      mistakes.push({ pool, description: `${node_instance_id} was launched again after its machine was gone` });
+    const other = [...machines.values()].find((machine) => machine.node_id === node_id && exists(machine));
+    if (other) mistakes.push({ pool, description: `${node_id} got a machine while ${other.node_instance_id} exists` });
+    const launches = (formerMachine?.launches ?? 0) + 1;
     const { enrollment_token } = bootstrap;
     machines.set(node_instance_id, {
       ...{ pool, node_id, node_instance_id, behaviour, enrollment_token, launches },
       state: 'creating',
     });
-    return waits('the provider makes it');
+    return wait('the provider creates the machine');
   };
 
   const destroy = async (target: DriverTarget): Promise<DriverOutcome> => {
-    const machine = of(target);
-    if (!machine || machine.state === 'gone') return done('there is none');
+    const machine = machineOf(target);
+    if (!machine || machine.state === 'gone') return done('the machine does not exist');
     if (machine.state === 'deleting') {
       machine.state = 'gone';
-      return done('it is gone');
+      return done('the machine is gone');
     }
     machine.state = 'deleting';
-    return waits('the provider ends it');
+    return wait('the provider deletes the machine');
   };
 
   const driver = simulatedDriver({
     name: 'yard',
     async ensure(target) {
-      const machine = of(target);
+      const machine = machineOf(target);
       if (!machine || machine.state === 'gone') return launch(target);
       if (machine.state === 'creating') machine.state = machine.behaviour === 'crashes' ? 'exited' : 'running';
-      return done('it is launched');
+      return done('the machine is launched');
     },
     async observe(target) {
-      const state = of(target)?.state ?? 'gone';
+      const state = machineOf(target)?.state ?? 'gone';
       return { state: state === 'gone' ? 'absent' : state, present: state !== 'gone', ready: false, detail: null };
     },
     destroy,
     async prove(target, { kind, nonce }) {
-      const machine = of(target);
+      const machine = machineOf(target);
       if (kind === 'absent' && (!machine || !exists(machine)))
         return { outcome: 'done', proof: { kind, nonce, checked: [{ what: 'the yard', seen: 'nothing' }] } };
-      const message = `it cannot be proven ${kind}: it is ${machine?.state ?? 'absent'}`;
+      const message = `the machine cannot be proven ${kind}: its state is ${machine?.state ?? 'absent'}`;
       return { outcome: 'failed', owner_layer: 'provider', code: 'not_proven', message, retryable: true };
     },
     async diagnose(target) {
-      const state = of(target)?.state ?? 'gone';
+      const state = machineOf(target)?.state ?? 'gone';
       return { summary: `the machine is ${state}`, certain: state === 'exited', attachments: [] };
     },
     async list_owned() {

@@ -1,4 +1,4 @@
-/** A PostgreSQL of another version than the embedded one, started like an operator's own server. */
+/** Starts a PostgreSQL of another version than the embedded one, as an operator would. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chmod, chown, cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,10 @@ export interface ExternalPostgres {
   stop(): Promise<void>;
 }
 
-/** The settings that the documentation asks for; the rest are defaults. */
+/**
+ * Settings that differ from the defaults. The number of locks is what the documentation asks for;
+ * without fsync the tests run faster.
+ */
 const settings = {
   max_connections: '200',
   max_locks_per_transaction: '256',
@@ -24,9 +27,10 @@ const settings = {
 
 export async function startExternal(place: string): Promise<ExternalPostgres> {
   const directory = await mkdtemp(join(tmpdir(), 'slipway-postgresql-'));
-  // PostgreSQL does not run as root, and the other account may not enter the repository.
+  // PostgreSQL refuses to run as root. The unprivileged account may not be able to read the
+  // repository, so the programs are copied.
   const account = runsAsRoot() ? unprivilegedAccount() : undefined;
-  const as = account ? { uid: account.uid, gid: account.gid } : {};
+  const runAs = account ? { uid: account.uid, gid: account.gid } : {};
   await chmod(directory, 0o755);
   const programs = join(directory, 'programs');
   await cp(join(place, 'native'), programs, { recursive: true, verbatimSymlinks: true });
@@ -46,15 +50,18 @@ export async function startExternal(place: string): Promise<ExternalPostgres> {
     'UTF8',
     '--no-sync',
   ];
-  execFileSync(join(programs, 'bin/initdb'), initdb, { cwd: directory, stdio: 'pipe', ...as });
+  execFileSync(join(programs, 'bin/initdb'), initdb, { cwd: directory, stdio: 'pipe', ...runAs });
   const port = await freePort();
   const args = Object.entries({ ...settings, port: String(port) }).flatMap(([name, value]) => [
     '-c',
     `${name}=${value}`,
   ]);
-  const server: ChildProcess = spawn(join(programs, 'bin/postgres'), ['-D', data, ...args], { stdio: 'ignore', ...as });
+  const server: ChildProcess = spawn(join(programs, 'bin/postgres'), ['-D', data, ...args], {
+    stdio: 'ignore',
+    ...runAs,
+  });
   const url = `postgres://owner:owner@127.0.0.1:${port}/postgres`;
-  const ended = new Promise((resolve) => server.once('exit', resolve));
+  const exited = new Promise((resolve) => server.once('exit', resolve));
   await until('PostgreSQL to answer', async () => {
     const client = new Client({ connectionString: url });
     client.on('error', () => {});
@@ -70,7 +77,7 @@ export async function startExternal(place: string): Promise<ExternalPostgres> {
     url,
     async stop() {
       server.kill('SIGINT');
-      await ended;
+      await exited;
       await rm(directory, { recursive: true, force: true });
     },
   };

@@ -1,6 +1,6 @@
 /**
- * A caller that repeats a request with the same idempotency key until it is answered, and records
- * every answer.
+ * A caller that retries each request with the same idempotency key until a server answers it. The
+ * caller logs unexpected answers.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { pause, systemClock } from '../../../src/base/clock.ts';
@@ -8,7 +8,7 @@ import { type CallInput, type Client, RequestRefused, ServerUnreachable } from '
 import type { ReplyOf } from '../../../src/contract/route.ts';
 import type { OperationName, Routes } from '../../../src/contract/routes.ts';
 
-/** A reply or the code of a refusal. */
+/** A reply, or the error code and HTTP status of a refusal. */
 export type Answer<Name extends OperationName = OperationName> =
   | { reply: ReplyOf<Routes[Name]> }
   | { refused: string; status: number };
@@ -20,46 +20,48 @@ interface Request {
 }
 
 export interface Caller {
-  /** Without a key, for calls that change nothing. */
+  /** Sends a call that changes nothing, without an idempotency key. */
   read<Name extends OperationName>(name: Name, input: CallInput<Name>): Promise<Answer<Name>>;
-  /** With its own key, so that a repeat is the same request. */
+  /** Sends a call with a new idempotency key, which `repeatOne` sends again. */
   change<Name extends OperationName>(name: Name, input: CallInput<Name>): Promise<Answer<Name>>;
-  /** Repeats one of the last successful changes and records a differing answer. */
-  repeatOne(pick: (count: number) => number): Promise<void>;
+  /** Repeats one of the last successful changes and logs an answer that differs from the first. */
+  repeatOne(): Promise<void>;
 }
 
-export interface Log {
+export interface CallLog {
   calls: number;
   repeats: number;
-  /** 5xx answers other than "retry later". */
+  /** 5xx answers that do not ask the caller to retry. */
   failures: string[];
   /** Repeats whose answer differs from the first. */
-  differing: string[];
+  mismatches: string[];
 }
 
-/**
- * Sent by a server that is stopping, starting, or already serving the same request; the caller
- * retries.
- */
-const isNotNow = (error: RequestRefused) =>
+/** True for the answers of a server that is starting, stopping, or already serving this request. */
+const isRetryable = (error: RequestRefused) =>
   error.problem.status === 503 || ['idempotency_in_progress', 'rate_limited'].includes(error.problem.code);
-const maxMs = 180_000;
-/** Per caller; a server keeps keys for a day. */
-const maxRemembered = 20;
+const maxAnswerMs = 180_000;
+/** Per caller. The server keeps keys for a day, so a remembered key never expires during a run. */
+const maxRememberedChanges = 20;
 
-export function createCaller(clients: () => Client[], pick: (count: number) => number, log: Log, id: string): Caller {
+export function createCaller(
+  clients: () => Client[],
+  pick: (count: number) => number,
+  log: CallLog,
+  id: string,
+): Caller {
   let keys = 0;
-  const carriedOut: Request[] = [];
+  const completedChanges: Request[] = [];
 
   const send = async (name: OperationName, input: CallInput<OperationName>): Promise<Answer> => {
-    const endMs = systemClock.monotonicMs() + maxMs;
+    const endMs = systemClock.monotonicMs() + maxAnswerMs;
     for (let waitMs = 20; ; waitMs = Math.min(2 * waitMs, 500)) {
       const [client] = clients().slice(pick(2));
       try {
         log.calls++;
         return { reply: await (client as Client).call(name, input) };
       } catch (error) {
-        if (error instanceof RequestRefused && !isNotNow(error)) {
+        if (error instanceof RequestRefused && !isRetryable(error)) {
           const { code, status } = error.problem;
           if (status >= 500) log.failures.push(`${name}: ${status} ${code} ${error.message}`);
           return { refused: code, status };
@@ -74,21 +76,21 @@ export function createCaller(clients: () => Client[], pick: (count: number) => n
   return {
     read: (name, input) => send(name, input as never) as never,
     async change(name, input) {
-      const keyed = { ...input, idempotency_key: `${id}-${++keys}` } as never;
-      const answer = await send(name, keyed);
+      const keyedInput = { ...input, idempotency_key: `${id}-${++keys}` } as never;
+      const answer = await send(name, keyedInput);
       if ('reply' in answer) {
-        carriedOut.push({ name, input: keyed, answer });
-        if (carriedOut.length > maxRemembered) carriedOut.shift();
+        completedChanges.push({ name, input: keyedInput, answer });
+        if (completedChanges.length > maxRememberedChanges) completedChanges.shift();
       }
       return answer as never;
     },
-    async repeatOne(choose) {
-      const before = carriedOut[choose(carriedOut.length)];
-      if (!before) return;
+    async repeatOne() {
+      const change = completedChanges[pick(completedChanges.length)];
+      if (!change) return;
       log.repeats++;
-      const again = await send(before.name, before.input);
-      if (!isDeepStrictEqual(again, before.answer))
-        log.differing.push(`${before.name}: ${JSON.stringify(before.answer)} then ${JSON.stringify(again)}`);
+      const secondAnswer = await send(change.name, change.input);
+      if (!isDeepStrictEqual(secondAnswer, change.answer))
+        log.mismatches.push(`${change.name}: ${JSON.stringify(change.answer)} then ${JSON.stringify(secondAnswer)}`);
     },
   };
 }

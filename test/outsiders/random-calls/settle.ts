@@ -1,6 +1,6 @@
 /**
- * Cleans up like an operator: releases what is left, and retires every machine by an offered
- * action.
+ * Cleans up after a run as an operator would: releases every allocation and retires every node
+ * through the API.
  */
 import type { Client } from '../../../src/contract/client.ts';
 import { RequestRefused } from '../../../src/contract/client.ts';
@@ -12,12 +12,12 @@ const ignoreRefusal = async (work: () => Promise<unknown>): Promise<void> => {
   try {
     await work();
   } catch (error) {
-    // Another request came first; the next round sees what is left.
+    // Another request changed the object first. The next round reads the new state.
     if (!(error instanceof RequestRefused) || error.problem.status >= 500) throw error;
   }
 };
 
-async function everyPage<Item>(
+async function readPages<Item>(
   read: (cursor?: string) => Promise<{ items: Item[]; next_cursor: string | null }>,
 ): Promise<Item[]> {
   const items: Item[] = [];
@@ -29,52 +29,52 @@ async function everyPage<Item>(
   return items;
 }
 
-export const everyAllocation = (client: Client) =>
-  everyPage((cursor) => client.call('allocation-list', { query: { limit: 500, ...(cursor && { cursor }) } }));
-export const everyNode = (client: Client) =>
-  everyPage((cursor) => client.call('node-list', { query: { limit: 500, ...(cursor && { cursor }) } }));
+export const readAllocations = (client: Client) =>
+  readPages((cursor) => client.call('allocation-list', { query: { limit: 500, ...(cursor && { cursor }) } }));
+const readNodes = (client: Client) =>
+  readPages((cursor) => client.call('node-list', { query: { limit: 500, ...(cursor && { cursor }) } }));
 
 export async function releaseAll(client: Client): Promise<void> {
-  let open: string[] = [];
+  let unreleased: string[] = [];
   try {
     await until(
       'every allocation to be released',
       async () => {
-        const left = (await everyAllocation(client)).filter(({ status }) => status !== 'released');
-        open = left.map(({ allocation_id, status, reason }) => `${allocation_id} ${status} ${reason}`);
-        for (const { allocation_id: id, status } of left)
+        const remaining = (await readAllocations(client)).filter(({ status }) => status !== 'released');
+        unreleased = remaining.map(({ allocation_id, status, reason }) => `${allocation_id} ${status} ${reason}`);
+        for (const { allocation_id: id, status } of remaining)
           if (status !== 'releasing')
             await ignoreRefusal(() => client.call('allocation-release', { params: { id }, body: {} }));
-        return left.length === 0;
+        return remaining.length === 0;
       },
       patience,
     );
   } catch (error) {
-    throw new Error(`still open: ${open.join('; ')}`, { cause: error });
+    throw new Error(`not released: ${unreleased.join('; ')}`, { cause: error });
   }
 }
 
 export async function retireAll(client: Client): Promise<void> {
-  let open: string[] = [];
+  let unretired: string[] = [];
   try {
     await until(
       'every node to be retired',
       async () => {
-        const left = (await everyNode(client)).filter(({ status }) => status !== 'retired');
-        open = left.map(({ node_id, status, occupancy }) => `${node_id} ${status} ${occupancy}`);
-        for (const { node_id: id } of left) {
+        const remaining = (await readNodes(client)).filter(({ status }) => status !== 'retired');
+        unretired = remaining.map(({ node_id, status, occupancy }) => `${node_id} ${status} ${occupancy}`);
+        for (const { node_id: id } of remaining) {
           const { items } = await client.call('node-actions', { params: { id } });
-          const ways = items.filter(({ open: isOpen }) => isOpen).map(({ action }) => action);
-          if (ways.includes('retire'))
+          const allowedActions = items.filter(({ open }) => open).map(({ action }) => action);
+          if (allowedActions.includes('retire'))
             await ignoreRefusal(() =>
-              client.call('node-act', { params: { id, action: 'retire' }, body: { reason: 'the end of the run' } }),
+              client.call('node-act', { params: { id, action: 'retire' }, body: { reason: 'end of the run' } }),
             );
         }
-        return left.length === 0;
+        return remaining.length === 0;
       },
       patience,
     );
   } catch (error) {
-    throw new Error(`still there: ${open.join('; ')}`, { cause: error });
+    throw new Error(`not retired: ${unretired.join('; ')}`, { cause: error });
   }
 }

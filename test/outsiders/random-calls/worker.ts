@@ -1,9 +1,9 @@
-/** One of many callers that allocate, act, cancel and release at random. */
+/** Allocates, cancels, acts on nodes and releases at random, until the end of the run. */
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
 import type { Caller } from './caller.ts';
 
-/** The prediction for an action, and the request that executed it. */
+/** The node status that an action predicted, and the request that executed the action. */
 export interface Prediction {
   node_id: string;
   action: NodeActionName;
@@ -11,17 +11,19 @@ export interface Prediction {
   predicted: string;
 }
 
-export interface Done {
+/** All workers of a run add to one record. */
+export interface RunRecord {
   allocations: Set<string>;
   predictions: Prediction[];
+  /** How often each action had each outcome. */
   actions: Record<string, number>;
 }
 
 /**
- * Actions that end by themselves or can be undone; a forced release would leave residue for a
- * person to settle.
+ * The clean-up can deal with the effects of these actions. A forced release would leave residue
+ * that only a person can settle.
  */
-const tryableActions: readonly NodeActionName[] = [
+const randomActions: readonly NodeActionName[] = [
   'quarantine',
   'reactivate',
   'drain',
@@ -30,46 +32,49 @@ const tryableActions: readonly NodeActionName[] = [
   'extend-deadline',
 ];
 const chances = { act: 0.5, cancel: 0.15, impatient: 0.3, repeat: 0.4 };
-const longestWaitMs = 60_000;
+const maxWaitMs = 60_000;
 
 export interface WorkerOptions {
   pool: string;
   id: string;
   endMs: number;
   random: () => number;
-  done: Done;
+  record: RunRecord;
 }
 
-export async function work(caller: Caller, { pool, id, endMs, random, done }: WorkerOptions): Promise<void> {
+export async function runWorker(caller: Caller, { pool, id, endMs, random, record }: WorkerOptions): Promise<void> {
   const pick = (count: number) => Math.trunc(random() * count);
   const happens = (chance: number) => random() < chance;
   let requests = 0;
 
-  /** Ends early if the allocation is over or the caller's patience runs out. */
+  /**
+   * Waits until the allocation is active or has ended, for at most `patienceMs`. Returns its node,
+   * if it has one.
+   */
   const waitUntilActive = async (params: { id: string }, patienceMs: number): Promise<string | null> => {
-    const lateMs = systemClock.monotonicMs() + patienceMs;
+    const giveUpMs = systemClock.monotonicMs() + patienceMs;
     for (;;) {
-      const seen = await caller.read('allocation-get', { params });
-      if (!('reply' in seen)) return null;
-      if (seen.reply.status === 'active') return seen.reply.node_id;
-      if (seen.reply.status !== 'requested' && seen.reply.status !== 'provisioning') return seen.reply.node_id;
-      if (systemClock.monotonicMs() > lateMs) return seen.reply.node_id;
+      const answer = await caller.read('allocation-get', { params });
+      if (!('reply' in answer)) return null;
+      const { status, node_id } = answer.reply;
+      if (status !== 'requested' && status !== 'provisioning') return node_id;
+      if (systemClock.monotonicMs() > giveUpMs) return node_id;
       await pause(systemClock, 50 + 200 * random());
     }
   };
   const act = async (node_id: string): Promise<void> => {
-    const action = tryableActions[pick(tryableActions.length)] as NodeActionName;
+    const action = randomActions[pick(randomActions.length)] as NodeActionName;
     const correlation_id = `${id}-act-${++requests}`;
-    const body = { reason: 'at random', ...(action === 'extend-deadline' && { seconds: 60 }) };
-    const acted = await caller.change('node-act', {
+    const body = { reason: 'random action', ...(action === 'extend-deadline' && { seconds: 60 }) };
+    const answer = await caller.change('node-act', {
       params: { id: node_id, action },
       body,
       headers: { 'x-correlation-id': correlation_id },
     });
-    const outcome = 'reply' in acted ? 'done' : acted.refused;
-    done.actions[`${action}: ${outcome}`] = (done.actions[`${action}: ${outcome}`] ?? 0) + 1;
-    if ('reply' in acted)
-      done.predictions.push({ node_id, action, correlation_id, predicted: acted.reply.predicts.status });
+    const outcome = `${action}: ${'reply' in answer ? 'done' : answer.refused}`;
+    record.actions[outcome] = (record.actions[outcome] ?? 0) + 1;
+    if ('reply' in answer)
+      record.predictions.push({ node_id, action, correlation_id, predicted: answer.reply.predicts.status });
   };
 
   while (systemClock.monotonicMs() < endMs) {
@@ -80,14 +85,14 @@ export async function work(caller: Caller, { pool, id, endMs, random, done }: Wo
     }
     const { allocation, operation } = created.reply;
     const params = { id: allocation.allocation_id };
-    done.allocations.add(allocation.allocation_id);
+    record.allocations.add(allocation.allocation_id);
     if (operation && happens(chances.cancel))
       await caller.change('operation-cancel', { params: { id: operation.workflow_id } });
-    const patienceMs = happens(chances.impatient) ? 1_000 * random() : longestWaitMs;
+    const patienceMs = happens(chances.impatient) ? 1_000 * random() : maxWaitMs;
     const node_id = await waitUntilActive(params, patienceMs);
     if (node_id && happens(chances.act)) await act(node_id);
     await caller.change('allocation-release', { params });
     if (node_id && happens(chances.act)) await act(node_id);
-    if (happens(chances.repeat)) await caller.repeatOne(pick);
+    if (happens(chances.repeat)) await caller.repeatOne();
   }
 }

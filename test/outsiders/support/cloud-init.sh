@@ -1,8 +1,9 @@
 #!/bin/bash
 # Boots cloud-init once in its own namespaces, over a copy-on-write view of the root directory, so
 # that nothing on this host changes.
-# Usage: cloud-init.sh PACKAGES OUT. PACKAGES holds the unpacked packages, OUT gets the output.
-# Exits with 77 where the host allows no such namespaces.
+# Usage: cloud-init.sh PACKAGES OUT
+# PACKAGES is the directory of the unpacked packages. The output is written to the directory OUT.
+# Exits with 77 if the host does not allow the namespaces.
 set -euo pipefail
 packages=$(realpath "$1") out=$(realpath "$2")
 
@@ -11,7 +12,8 @@ inside() {
   base=$(mktemp -d)
   mount -t tmpfs none "$base"
   mkdir "$base/up" "$base/work" "$base/root"
-  # The packages lie over the root directory. Debian's /lib is a link, which a directory would hide.
+  # The overlay puts the packages on top of the root directory. /lib of the packages is removed,
+  # because on Debian /lib is a symlink, which a directory would hide.
   cp -a "$packages" "$base/packages"
   rm -rf "$base/packages/lib" "$base/packages"/*.deb
   mount -t overlay overlay -o "lowerdir=$base/packages:/,upperdir=$base/up,workdir=$base/work" "$base/root" || exit 77
@@ -46,9 +48,9 @@ CONFIG
   chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TZ=UTC PYTHONDONTWRITEBYTECODE=1 \
     bash -c '
       init() { /usr/bin/python3 /usr/bin/cloud-init "$@"; }
-      # A module fails on purpose, and the stage with it.
+      # One module fails on purpose, which makes its stage fail too.
       for stage in "init --local" init "modules --mode=config" "modules --mode=final"; do init $stage || true; done
-      for what in show blame dump; do init analyze $what >/tmp/out/$what.txt || exit 1; done
+      for report in show blame dump; do init analyze $report >/tmp/out/$report.txt || exit 1; done
     ' >"$out/output.txt" 2>&1
 }
 

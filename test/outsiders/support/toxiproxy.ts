@@ -1,6 +1,6 @@
 /**
- * Toxiproxy between two of our processes: delays, throttles, resets or drops traffic while a fault
- * lasts.
+ * Starts toxiproxy and puts it between two processes. During a fault it delays, throttles, resets
+ * or drops their traffic.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,19 +14,19 @@ export interface Toxic {
 }
 
 /**
- * Toxiproxy applies each toxic to one direction; here both have it. The latency adds up to 2 s, the
- * bandwidth is 5 KB/s.
+ * `begin` applies each toxic to both directions, so a round trip takes 2 s longer with `latency`.
+ * The bandwidth is 5 KB/s in each direction.
  */
 export const faults = {
   latency: { type: 'latency', attributes: { latency: 1_000 } },
   bandwidth: { type: 'bandwidth', attributes: { rate: 5 } },
   resets: { type: 'reset_peer', attributes: { timeout: 0 } },
-  // Without a timeout nothing is closed: data is dropped silently.
+  // With timeout 0, toxiproxy drops data and never closes the connection.
   'half-open': { type: 'timeout', attributes: { timeout: 0 } },
 } satisfies Record<string, Toxic>;
 export type FaultName = keyof typeof faults;
 
-export interface FaultyLine {
+export interface FaultProxy {
   port: number;
   begin(toxic: Toxic): Promise<void>;
   /** Closes all connections and refuses new ones. */
@@ -35,8 +35,8 @@ export interface FaultyLine {
 }
 
 export interface Toxiproxy {
-  /** Forwards to this address from a new port. */
-  proxy(name: string, upstream: string): Promise<FaultyLine>;
+  /** Forwards from a new port to the address `upstream`. */
+  proxy(name: string, upstream: string): Promise<FaultProxy>;
   stop(): Promise<void>;
 }
 
@@ -63,26 +63,26 @@ export async function startToxiproxy(place: string): Promise<Toxiproxy> {
 
   return {
     async proxy(name, upstream) {
-      const created = { name, upstream, listen: '127.0.0.1:0', enabled: true };
-      const { listen } = await call<{ listen: string }>('POST', '/proxies', created);
-      const own = `/proxies/${name}`;
-      const added: string[] = [];
+      const settings = { name, upstream, listen: '127.0.0.1:0', enabled: true };
+      const { listen } = await call<{ listen: string }>('POST', '/proxies', settings);
+      const path = `/proxies/${name}`;
+      const toxicNames: string[] = [];
       return {
         port: Number(listen.split(':').at(-1)),
         async begin(toxic) {
           for (const stream of ['upstream', 'downstream']) {
             const toxicName = `${toxic.type}_${stream}`;
-            await call('POST', `${own}/toxics`, { name: toxicName, stream, toxicity: 1, ...toxic });
-            added.push(toxicName);
+            await call('POST', `${path}/toxics`, { name: toxicName, stream, toxicity: 1, ...toxic });
+            toxicNames.push(toxicName);
           }
         },
         async cut() {
-          await call('POST', own, { enabled: false });
+          await call('POST', path, { enabled: false });
         },
         async end() {
-          for (const each of added.splice(0)) await call('DELETE', `${own}/toxics/${each}`);
-          // Toxiproxy would choose another port, so the old one is requested again.
-          await call('POST', own, { enabled: true, listen });
+          for (const toxicName of toxicNames.splice(0)) await call('DELETE', `${path}/toxics/${toxicName}`);
+          // Without `listen`, toxiproxy would choose a new port.
+          await call('POST', path, { enabled: true, listen });
         },
       };
     },

@@ -1,14 +1,22 @@
-/** Invariants of the recorded changes as queries: proof before reuse, verdicts, windows, gaps. */
-import { change, deadlineBefore, type InvariantQuery, list, node, ofRound, withDocument } from './invariant-sql.ts';
-import { deadlineRules, negativeRules, observedRules } from './model.ts';
+/** The invariants of the recorded changes, as queries. */
+import {
+  changeColumns,
+  type InvariantQuery,
+  isStatusChangeOfRound,
+  joinPoolDocument,
+  joinPreviousDeadline,
+  nodeColumns,
+  sqlList,
+} from './invariant-sql.ts';
+import { deadlineRules, negativeRules, observeOnlyRules } from './model.ts';
 
 export const historyInvariants: InvariantQuery[] = [
   {
-    invariant: 'proof before reuse: a node leaves cleaning only after a proof since it entered',
+    invariant: 'proof before reuse: a node leaves cleaning for a status other than quarantined only after a proof',
     sql: `
-      select ${change}, 'left cleaning for ' || changes."to" || ' without proof' as what
+      select ${changeColumns}, 'left cleaning for ' || changes."to" || ' without proof' as detail
       from changes
-      where ${ofRound}
+      where ${isStatusChangeOfRound}
         and changes.entity = 'node'
         and changes."from" = 'cleaning'
         and changes."to" <> 'quarantined'
@@ -29,18 +37,19 @@ export const historyInvariants: InvariantQuery[] = [
         )`,
   },
   {
-    invariant: 'proof before reuse: an instance that served another allocation is proven clean or revoked first',
+    invariant:
+      'proof before reuse: a machine that served another allocation is assigned only after a proof or revocation',
     sql: `
-      select ${change},
+      select ${changeColumns},
         'gets ' || (changes.sets ->> 'node_id') || ', which served ' || served.id
-          || ' and was not proven clean since' as what
+          || ' and was not proven clean since' as detail
       from changes
       join changes served
         on served.entity = 'allocation'
         and served.sets ->> 'node_id' is null
         and served."to" = 'active'
         and served.id <> changes.id
-        -- The node that it was last assigned.
+        -- Its last assigned node is the node of this change.
         and (
           select assigned.sets ->> 'node_id'
           from changes assigned
@@ -50,7 +59,7 @@ export const historyInvariants: InvariantQuery[] = [
           order by assigned.xid desc, assigned.seq desc
           limit 1
         ) = changes.sets ->> 'node_id'
-      where ${ofRound}
+      where ${isStatusChangeOfRound}
         and changes.entity = 'allocation'
         and changes."to" = 'provisioning'
         and changes.sets ->> 'node_id' is not null
@@ -65,94 +74,94 @@ export const historyInvariants: InvariantQuery[] = [
         )`,
   },
   {
-    invariant: 'exactly one verdict per cause: each change starts where the one before it ended',
+    invariant: 'one verdict per cause: each change starts from the status that the previous change set',
     sql: `
       select *
       from (
-        select ${change}, changes.round,
-          'from ' || changes."from" || ', but it was ' || coalesce(lag(changes."to") over history, 'new') as what,
+        select ${changeColumns}, changes.round,
+          'from ' || changes."from" || ', but it was ' || coalesce(lag(changes."to") over history, 'new') as detail,
           changes."from" = coalesce(lag(changes."to") over history, 'new') as fits
         from changes
         where changes."to" is not null
           and changes.sets ? 'status'
-          and changes.id in (select id from changes where ${ofRound})
+          and changes.id in (select id from changes where ${isStatusChangeOfRound})
         window history as (partition by changes.id order by changes.xid, changes.seq)
       ) chain
       where round = $2
         and not fits`,
   },
   {
-    // An operation that gives up a clean-up early uses the same rule with an actor, without a
-    // deadline.
-    invariant: 'exactly one verdict per cause: a judged deadline is the one in force, and has passed',
+    // An operation that gives up on a clean-up early cites the same rule, but with an actor and
+    // without a deadline.
+    invariant: 'one verdict per cause: a deadline rule decides on the deadline in force, after it has passed',
     sql: `
-      select ${change},
+      select ${changeColumns},
         changes.by || ' at ' || changes.at
           || ' on deadline ' || coalesce(changes.evidence ->> 'deadline_at', 'none')
-          || ', in force: ' || coalesce(force.deadline_at, 'none') as what
-      from changes ${deadlineBefore}
-      where ${ofRound}
+          || ', in force: ' || coalesce(previous.deadline_at, 'none') as detail
+      from changes ${joinPreviousDeadline}
+      where ${isStatusChangeOfRound}
         and changes.entity = 'node'
-        and changes.by in ${list(deadlineRules)}
+        and changes.by in ${sqlList(deadlineRules)}
         and not changes.actor
         and (
-          (changes.evidence ->> 'deadline_at')::timestamptz is distinct from force.deadline_at::timestamptz
-          or not coalesce(force.deadline_at::timestamptz <= changes.at, false)
+          (changes.evidence ->> 'deadline_at')::timestamptz is distinct from previous.deadline_at::timestamptz
+          or not coalesce(previous.deadline_at::timestamptz <= changes.at, false)
         )`,
   },
   {
-    invariant: 'a rescue happens inside its window',
+    invariant: 'rescue: a late registration brings a node back only inside its rescue window',
     sql: `
-      select ${change}, 'rescued at ' || changes.at || ', its window ended ' || force.deadline_at as what
-      from changes ${deadlineBefore}
-      where ${ofRound}
+      select ${changeColumns}, 'rescued at ' || changes.at || ', after its rescue window ended at ' || previous.deadline_at as detail
+      from changes ${joinPreviousDeadline}
+      where ${isStatusChangeOfRound}
         and changes.by = 'late-registration'
-        and not coalesce(force.deadline_at::timestamptz >= changes.at, false)`,
+        and not coalesce(previous.deadline_at::timestamptz >= changes.at, false)`,
   },
   {
-    invariant: 'exactly one verdict per cause: an observe-only verdict is recorded once',
+    invariant: 'one verdict per cause: an observe-only verdict is recorded once',
     sql: `
       select changes.id, min(changes.pool) as pool, min(changes.name) as name,
-        count(*) || ' times would have by ' || changes.by as what
+        count(*) || ' observe-only verdicts of ' || changes.by as detail
       from changes
       where changes.sets ? 'would_have'
         and changes."to" is not null
         and not changes.sets ? 'status'
-        and changes.by in ${list(deadlineRules)}
+        and changes.by in ${sqlList(deadlineRules)}
       group by changes.id, changes.by, changes."from", changes.evidence ->> 'deadline_at', changes.instance
       having count(*) > 1`,
   },
   {
-    invariant: 'a maintenance window holds negative verdicts',
+    invariant: 'maintenance: a maintenance window holds negative verdicts',
     sql: `
-      select ${change}, changes.by || ' during ' || work.name as what
+      select ${changeColumns}, changes.by || ' during ' || maintenance.name as detail
       from changes
       join nodes node on node.node_id = changes.id
-      join maintenance_windows work
-        on work.starts_at <= changes.at
-        and work.ends_at > changes.at
-        and coalesce(work.pool, node.pool) = node.pool
-        and coalesce(work.zone, node.zone, '') = coalesce(node.zone, '')
-        and node.labels @> work.labels
-      where ${ofRound}
+      join maintenance_windows maintenance
+        on maintenance.starts_at <= changes.at
+        and maintenance.ends_at > changes.at
+        and coalesce(maintenance.pool, node.pool) = node.pool
+        and coalesce(maintenance.zone, node.zone, '') = coalesce(node.zone, '')
+        and node.labels @> maintenance.labels
+      where ${isStatusChangeOfRound}
         and not changes.actor
-        and changes.by in ${list(negativeRules)}`,
+        and changes.by in ${sqlList(negativeRules)}`,
   },
   {
-    invariant: 'rules change nothing in an observe-only pool',
+    invariant: 'observe-only: rules change no node in an observe-only pool',
     sql: `
-      select ${change}, changes."from" || ' → ' || changes."to" || ' by ' || changes.by as what
+      select ${changeColumns}, changes."from" || ' → ' || changes."to" || ' by ' || changes.by as detail
       from changes
-      join nodes node on node.node_id = changes.id ${withDocument}
-      where ${ofRound}
+      join nodes node on node.node_id = changes.id ${joinPoolDocument}
+      where ${isStatusChangeOfRound}
         and not changes.actor
         and generation.document ->> 'mode' = 'observe'
-        and changes.by in ${list(observedRules)}`,
+        and changes.by in ${sqlList(observeOnlyRules)}`,
   },
   {
-    invariant: 'a held or observe-only verdict is an edge from the present status',
+    invariant: 'verdicts: a held or observe-only verdict is an edge from the current status',
     sql: `
-      select ${node}, 'is ' || node.status || ', held: ' || node.held::text as what
+      select ${nodeColumns}, 'is ' || node.status || ', held: ' || node.held::text as detail
       from nodes node
       where node.held is not null
         and not exists (
@@ -163,7 +172,7 @@ export const historyInvariants: InvariantQuery[] = [
             and edges.by = node.held ->> 'rule'
         )
       union all
-      select ${node}, 'is ' || node.status || ', would have: ' || node.would_have::text
+      select ${nodeColumns}, 'is ' || node.status || ', would have: ' || node.would_have::text
       from nodes node
       where node.would_have is not null
         and not exists (
@@ -175,19 +184,19 @@ export const historyInvariants: InvariantQuery[] = [
         )`,
   },
   {
-    invariant: 'an ingest gap moves a deadline once',
+    invariant: 'ingest gaps: a gap moves a deadline at most once',
     sql: `
       select changes.id, min(changes.pool) as pool, min(changes.name) as name,
-        'moved ' || count(*) || ' times by the gap of ' || changes.gap as what
+        'its deadline was moved ' || count(*) || ' times by the gap of ' || changes.gap as detail
       from changes
       where changes.gap is not null
       group by changes.id, changes.gap
       having count(*) > 1`,
   },
   {
-    invariant: 'the columns of a task agree with its status',
+    invariant: 'tasks: the columns of a task agree with its status',
     sql: `
-      select ${node}, 'its task is ' || task.status as what
+      select ${nodeColumns}, 'its task is ' || task.status as detail
       from tasks task
       join nodes node on node.node_id = task.node_id
       where (task.status = 'leased') <> (task.lease_until is not null)

@@ -1,36 +1,39 @@
 /** The type of an invariant's query, and the SQL that several of them share. */
 import type { Round } from './sequences.ts';
 
-export const list = (words: readonly string[]) => `(${words.map((word) => `'${word}'`).join(', ')})`;
-/** A change of status in this round. */
-export const ofRound = `changes.round = $2 and changes."to" is not null and changes.sets ? 'status'`;
-export const node = `node.node_id as id, node.pool, node.name`;
-export const allocation = `allocation.allocation_id as id, allocation.pool, null as name`;
-export const change = `changes.id, changes.pool, changes.name`;
+export const sqlList = (words: readonly string[]) => `(${words.map((word) => `'${word}'`).join(', ')})`;
+/** Selects changes of status in this round. */
+export const isStatusChangeOfRound = `changes.round = $2 and changes."to" is not null and changes.sets ? 'status'`;
+export const nodeColumns = `node.node_id as id, node.pool, node.name`;
+export const allocationColumns = `allocation.allocation_id as id, allocation.pool, null as name`;
+export const changeColumns = `changes.id, changes.pool, changes.name`;
 
-/** Joins the pool's present document. */
-export const withDocument = `
+/** Joins the current document of a node's pool. */
+export const joinPoolDocument = `
       join pools pool on pool.name = node.pool
       join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation`;
 export const isHeld = `coalesce((node.held ->> 'held_until')::timestamptz > $1, false)`;
 export const isObserveOnly = `coalesce(generation.document ->> 'mode', '') = 'observe'`;
 
-/** The deadline that was in force before a change. */
-export const deadlineBefore = `
+/** Joins the deadline that was in force before a change, as `previous`. */
+export const joinPreviousDeadline = `
       left join lateral (
-        select before.sets ->> 'deadline_at' as deadline_at
-        from changes before
-        where before.id = changes.id
-          and before.sets ? 'deadline_at'
-          and (before.xid, before.seq) < (changes.xid, changes.seq)
-        order by before.xid desc, before.seq desc
+        select earlier.sets ->> 'deadline_at' as deadline_at
+        from changes earlier
+        where earlier.id = changes.id
+          and earlier.sets ? 'deadline_at'
+          and (earlier.xid, earlier.seq) < (changes.xid, changes.seq)
+        order by earlier.xid desc, earlier.seq desc
         limit 1
-      ) force on true`;
+      ) previous on true`;
 
 export interface InvariantQuery {
   invariant: string;
-  /** $1: now; $2: the round. Selects id, pool, name and `what` is wrong. */
+  /**
+   * Selects the violations with id, pool, name and a `detail` in words. $1 is the current time, $2
+   * the number of the round.
+   */
   sql: string;
-  /** Skips the query in such rounds. */
+  /** Skips the query in rounds for which the function returns true. */
   unless?: (round: Round) => boolean;
 }

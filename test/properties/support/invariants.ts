@@ -1,6 +1,6 @@
 /**
- * Checks the invariants of the model on all rows and on every fact of a round. The facts of a round
- * that change rows are first copied into the table `changes`; each query then selects violations.
+ * Checks the invariants of the model on all rows and on all evidence of a round. The evidence that
+ * changed a row is first copied into the table `changes`; each query then selects violations.
  */
 import { rebuildAllocations, rebuildNodes } from '../../../src/store/history/projection.ts';
 import type { Database } from '../../../src/store/pg/database.ts';
@@ -15,12 +15,12 @@ export interface Violation {
   invariant: string;
   sequence: number;
   id: string;
-  what: string;
+  detail: string;
 }
 
-/** Counts of what happened. */
+/** Counts of changes and of withheld verdicts. */
 export interface Figures {
-  /** As `entity from → to by cause`. */
+  /** How often each edge was used; the key is `entity from → to by cause`. */
   edges: Record<string, number>;
   /** Verdicts that were held, or only recorded because their pool is observe-only. */
   withheld: Record<string, number>;
@@ -28,12 +28,15 @@ export interface Figures {
 
 export interface InvariantChecks {
   check(at: Date, round: Round): Promise<Violation[]>;
-  /** Runs once at the end: compares rows with their facts, and facts with what they were. */
+  /**
+   * Runs once at the end. Checks that rows equal the projection of their evidence, that counts
+   * equal the rows, and that no evidence changed since it was recorded.
+   */
   checkHistory(): Promise<Violation[]>;
-  figures(): Promise<Figures>;
+  readFigures(): Promise<Figures>;
 }
 
-const scratch = `
+const createTables = `
   create unlogged table changes (
     xid xid8, seq bigint, round int, entity text, id text, pool text, name text, by text,
     "from" text, "to" text, at timestamptz, actor boolean, sets jsonb, evidence jsonb,
@@ -42,9 +45,9 @@ const scratch = `
   create index changes_by_id on changes (id, xid, seq);
   create index changes_by_round on changes (round);
   create unlogged table edges (entity text, "from" text, "to" text, by text);
-  create unlogged table prints (round int, facts bigint, print numeric, first xid8, last xid8)`;
+  create unlogged table fingerprints (round int, facts bigint, fingerprint numeric, first xid8, last xid8)`;
 
-/** $1 is the first transaction of the round, $2 its number. */
+/** $1 is the first transaction of the round, $2 the number of the round. */
 const copyRound = `
   insert into changes
   select fact.xid, fact.seq, $2, split_part(fact.kind, '.', 1),
@@ -61,13 +64,14 @@ const copyRound = `
     and fact.data ? 'set'
     and (fact.kind like 'node.%' or fact.kind like 'allocation.%')`;
 
-const printSql = `
-  select count(*) as facts, coalesce(sum(hashtextextended(fact::text, 0)::numeric), 0) as print
+/** Hashes the evidence of a round, so that a later change or deletion of a row is noticed. */
+const fingerprintSql = `
+  select count(*) as facts, coalesce(sum(hashtextextended(fact::text, 0)::numeric), 0) as fingerprint
   from evidence fact
   where xid >= $1::xid8
     and xid < $2::xid8`;
 
-type Row = { id: string; pool: string; name: string | null; what: string };
+type Row = { id: string; pool: string; name: string | null; detail: string };
 
 const violationOf =
   (invariant: string) =>
@@ -75,17 +79,17 @@ const violationOf =
     invariant,
     sequence: sequenceIndexOf(row),
     id: row.id,
-    what: row.what,
+    detail: row.detail,
   });
 
 export async function openInvariantChecks(db: Database): Promise<InvariantChecks> {
-  for (const statement of scratch.split(';')) await db.query(statement);
+  for (const statement of createTables.split(';')) await db.query(statement);
   await db.query(
     `insert into edges
      select * from jsonb_to_recordset($1::jsonb) as edge(entity text, "from" text, "to" text, by text)`,
     [JSON.stringify(modelEdges)],
   );
-  // Transaction ids bound every round.
+  // A round consists of the transactions between two of these ids.
   const nextXid = async () =>
     (await db.query<{ xid: string }>('select pg_current_xact_id()::text as xid'))[0]?.xid ?? '0';
   let number = 0;
@@ -95,68 +99,70 @@ export async function openInvariantChecks(db: Database): Promise<InvariantChecks
     async check(at, round) {
       const last = await nextXid();
       await db.query(copyRound, [first, number]);
-      await db.query(`insert into prints select $3, print.*, $1::xid8, $2::xid8 from (${printSql}) print`, [
-        first,
-        last,
-        number,
-      ]);
+      await db.query(
+        `insert into fingerprints select $3, hashed.*, $1::xid8, $2::xid8 from (${fingerprintSql}) hashed`,
+        [first, last, number],
+      );
       first = last;
-      const found: Violation[] = [];
+      const violations: Violation[] = [];
       for (const { invariant, sql, unless } of [...statusInvariants, ...historyInvariants]) {
         if (unless?.(round)) continue;
         const rows = await db.query<Row>(`with parameters as (select $1::timestamptz as at, $2::int as round) ${sql}`, [
           at,
           number,
         ]);
-        found.push(...rows.map(violationOf(invariant)));
+        violations.push(...rows.map(violationOf(invariant)));
       }
       number++;
-      return found;
+      return violations;
     },
 
     async checkHistory() {
-      const changed = await db.query<{ round: number }>(
-        `select prints.round
-         from prints,
-         lateral (${printSql.replace('$1::xid8', 'prints.first').replace('$2::xid8', 'prints.last')}) print
-         where print.facts <> prints.facts
-           or print.print <> prints.print`,
+      const currentSql = fingerprintSql
+        .replace('$1::xid8', 'fingerprints.first')
+        .replace('$2::xid8', 'fingerprints.last');
+      const changedRounds = await db.query<{ round: number }>(
+        `select fingerprints.round
+         from fingerprints,
+         lateral (${currentSql}) recomputed
+         where recomputed.facts <> fingerprints.facts
+           or recomputed.fingerprint <> fingerprints.fingerprint`,
       );
-      const shrunk = changed.map(({ round }) => ({
-        invariant: 'evidence never shrinks and never changes',
+      const changedEvidence = changedRounds.map(({ round }) => ({
+        invariant: 'evidence: no row changes or disappears',
         sequence: -1,
         id: 'evidence',
-        what: `the facts of round ${round} changed`,
+        detail: `the evidence of round ${round} changed`,
       }));
-      const miscounted = (await verifyCounts(db)).map((wrong) => ({
-        invariant: 'counts equal the rows',
+      const wrongCounts = (await verifyCounts(db)).map((wrong) => ({
+        invariant: 'counts: each count equals the number of rows',
         sequence: -1,
         id: `${wrong.of} ${wrong.pool} ${wrong.status}`,
-        what: `counted ${wrong.counted}, there are ${wrong.there_are}`,
+        detail: `counted ${wrong.counted}, there are ${wrong.there_are}`,
       }));
       return [
-        ...shrunk,
-        ...miscounted,
-        ...(await differing(db, 'nodes', 'node_id', await rebuildNodes(db))),
-        ...(await differing(db, 'allocations', 'allocation_id', await rebuildAllocations(db))),
+        ...changedEvidence,
+        ...wrongCounts,
+        ...(await findDifferingRows(db, 'nodes', 'node_id', await rebuildNodes(db))),
+        ...(await findDifferingRows(db, 'allocations', 'allocation_id', await rebuildAllocations(db))),
       ];
     },
 
-    async figures() {
+    async readFigures() {
       const count = async (sql: string) => {
-        const rows = await db.query<{ what: string; times: number }>(sql);
-        return Object.fromEntries(rows.map(({ what, times }) => [what, times]));
+        const rows = await db.query<{ name: string; times: number }>(sql);
+        return Object.fromEntries(rows.map(({ name, times }) => [name, times]));
       };
       return {
         edges: await count(
-          `select entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as what, count(*)::int as times
+          `select entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as name, count(*)::int as times
            from changes
            where "to" is not null
              and sets ? 'status'
            group by 1`,
         ),
         withheld: await count(
-          `select case when sets ->> 'held' is not null then 'held' else 'observed' end as what,
+          `select case when sets ->> 'held' is not null then 'held' else 'observe-only' end as name,
              count(*)::int as times
            from changes
            where (sets ->> 'held' is not null or sets ->> 'would_have' is not null)
@@ -168,34 +174,34 @@ export async function openInvariantChecks(db: Database): Promise<InvariantChecks
   };
 }
 
-/** Rows that differ from what their facts rebuild. */
-async function differing(
+/** Finds rows that differ from the projection of their evidence. */
+async function findDifferingRows(
   db: Database,
   table: 'nodes' | 'allocations',
   key: string,
   rebuilt: object[],
 ): Promise<Violation[]> {
   const rows = await db.query<Record<string, unknown>>(`select * from ${table} order by ${key}`);
-  const expected = new Map(
+  const projectedRows = new Map(
     rebuilt.map((row) => [(row as Record<string, unknown>)[key], row as Record<string, unknown>]),
   );
   return rows.flatMap((row) => {
-    const projected = expected.get(row[key]);
-    const wrong = Object.keys(row).filter(
+    const projected = projectedRows.get(row[key]);
+    const wrongColumns = Object.keys(row).filter(
       (column) => JSON.stringify(row[column]) !== JSON.stringify(projected?.[column]),
     );
-    if (wrong.length === 0) return [];
-    const what = wrong.map(
+    if (wrongColumns.length === 0) return [];
+    const details = wrongColumns.map(
       (column) =>
-        `${column}: the row says ${JSON.stringify(row[column])}, its facts ${JSON.stringify(projected?.[column])}`,
+        `${column}: ${JSON.stringify(row[column])} in the row, ${JSON.stringify(projected?.[column])} by its evidence`,
     );
-    const place = row as { pool: string; name: string | null };
+    const owner = row as { pool: string; name: string | null };
     return [
       {
-        invariant: 'rows equal the projection of their facts',
-        sequence: sequenceIndexOf(place),
+        invariant: 'projection: each row equals the projection of its evidence',
+        sequence: sequenceIndexOf(owner),
         id: String(row[key]),
-        what: what.join('; '),
+        detail: details.join('; '),
       },
     ];
   });

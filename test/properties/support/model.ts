@@ -1,12 +1,12 @@
 /**
- * The model of the specification, deliberately written a second time: a table of the product that
- * was changed by mistake must not check itself. Only what the invariants need.
+ * A second copy of the specification's model, as far as the invariants need it. The product's own
+ * tables are not used here, because a wrong entry in them would then pass its own check.
  */
 
-const any = 'provisioning starting ready degraded offline failed draining cleaning quarantined';
-const but = (status: string) => any.replace(status, '').trim();
+const liveStatuses = 'provisioning starting ready degraded offline failed draining cleaning quarantined';
+const allExcept = (status: string) => liveStatuses.replace(status, '').trim();
 
-/** `from … > to by cause …`, one line for each line of the model's tables. */
+/** Each line reads `from … > to by cause …`, like a line of the model's tables. */
 const nodeLines = `
 new > provisioning by node-provision node-create join
 provisioning > starting by registration ensured
@@ -26,14 +26,14 @@ ready degraded offline > draining by drain
 draining > ready by undrain
 draining > quarantined by drained drain-deadline
 draining > cleaning by drained drain-deadline
-${but('cleaning')} > cleaning by release reimage retire
+${allExcept('cleaning')} > cleaning by release reimage retire
 starting ready degraded offline quarantined > cleaning by drift
 cleaning > ready by proof
 cleaning > provisioning by proof
 cleaning > retired by proof
 quarantined > retired by proof
 cleaning > quarantined by clean-deadline clean-error force-release
-${but('quarantined')} > quarantined by quarantine drift
+${allExcept('quarantined')} > quarantined by quarantine drift
 quarantined > starting by reactivate
 quarantined > provisioning by re-enroll
 offline > provisioning by re-enroll`;
@@ -59,25 +59,25 @@ export interface ModelEdge {
   by: string;
 }
 
-const read = (entity: ModelEdge['entity'], lines: string): ModelEdge[] =>
+const parseEdges = (entity: ModelEdge['entity'], lines: string): ModelEdge[] =>
   lines
     .trim()
     .split('\n')
     .flatMap((line) => {
-      const [, sources = '', to = '', rules = ''] = /^(.+) > (\S+) by (.+)$/.exec(line) ?? [];
+      const [, sources = '', to = '', causes = ''] = /^(.+) > (\S+) by (.+)$/.exec(line) ?? [];
       return sources
         .split(/\s+/)
-        .flatMap((from) => rules.split(' ').map((by): ModelEdge => ({ entity, from, to, by })));
+        .flatMap((from) => causes.split(' ').map((by): ModelEdge => ({ entity, from, to, by })));
     });
 
-export const modelEdges: ModelEdge[] = [...read('node', nodeLines), ...read('allocation', allocationLines)];
+export const modelEdges: ModelEdge[] = [...parseEdges('node', nodeLines), ...parseEdges('allocation', allocationLines)];
 
-export const moving = {
+export const statusesWithDeadline = {
   node: ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],
   allocation: ['requested', 'provisioning', 'releasing', 'failed'],
 };
 
-/** Rules whose changes are verdicts, which the row then names. */
+/** Rules whose changes are verdicts; the changed row records the verdict. */
 export const verdictRules = [
   'provision-deadline',
   'provision-error',
@@ -102,7 +102,7 @@ export const verdictRules = [
   'release-retry',
 ];
 
-/** Rules with negative verdicts, which a maintenance window holds. */
+/** Rules with negative verdicts; a maintenance window holds these verdicts. */
 export const negativeRules = [
   'provision-deadline',
   'start-deadline',
@@ -125,10 +125,10 @@ export const deadlineRules = [
 ];
 
 /**
- * Rules that only observe in an observe-only pool. Rules that finish a person's request still
- * decide.
+ * Rules that only record their verdict in an observe-only pool. Rules that finish a person's
+ * request still change the row.
  */
-export const observedRules = [
+export const observeOnlyRules = [
   ...negativeRules.filter((rule) => rule !== 'clean-deadline' && rule !== 'drain-deadline'),
   'stuck-starting',
   'probe-promotes',
@@ -136,8 +136,8 @@ export const observedRules = [
   'prerequisite-missing',
 ];
 
-/** Causes that come from a machine itself. */
-export const claims = [
+/** Causes that a machine's own requests bring about. */
+export const machineCauses = [
   'join',
   'registration',
   'claim-ready',

@@ -4,8 +4,8 @@
  */
 import pg from 'pg';
 
-/** One plan from the first execution on. */
-const options = '-c plan_cache_mode=force_generic_plan';
+/** Makes PostgreSQL plan each prepared statement once, whatever its values. */
+const connectionOptions = '-c plan_cache_mode=force_generic_plan';
 
 const names = new Map<string, string>();
 
@@ -15,24 +15,24 @@ function nameOf(text: string): string {
   return name;
 }
 
-/** As src/store/pg/database.ts passes it; some statements have a name already. */
+/** The form in which src/store/pg/database.ts passes a query; some queries already have a name. */
 interface QueryConfig {
   text: string;
   values?: unknown[];
   name?: string;
 }
-type Query = (this: pg.Client, config: QueryConfig | string, ...rest: unknown[]) => unknown;
+type Query = (this: pg.Client, config: QueryConfig | string, ...others: unknown[]) => unknown;
 
-/** Returns the address with this setting. */
+/** Adds the connection option to a database URL. */
 export function withGenericPlans(url: string): string {
-  const address = new URL(url);
-  address.searchParams.set('options', options);
-  return address.href;
+  const parsed = new URL(url);
+  parsed.searchParams.set('options', connectionOptions);
+  return parsed.href;
 }
 
-const plain = pg.Client.prototype.query as Query;
-const prepared: Query = function (config, ...rest) {
-  if (typeof config === 'string' || !config.values?.length) return plain.call(this, config, ...rest);
-  return plain.call(this, { name: nameOf(config.text), ...config }, ...rest);
+const originalQuery = pg.Client.prototype.query as Query;
+const queryPrepared: Query = function (config, ...others) {
+  if (typeof config === 'string' || !config.values?.length) return originalQuery.call(this, config, ...others);
+  return originalQuery.call(this, { name: nameOf(config.text), ...config }, ...others);
 };
-Object.assign(pg.Client.prototype, { query: prepared });
+Object.assign(pg.Client.prototype, { query: queryPrepared });

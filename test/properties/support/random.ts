@@ -1,15 +1,16 @@
 /**
- * Reproducible random numbers: the same seed gives the same numbers, independent for each sequence.
+ * Generates reproducible random numbers: the same seed gives the same numbers, and different seeds
+ * give independent ones.
  */
 
 export interface Random {
-  /** From 0 up to, but not including, 1. */
+  /** Returns a number from 0 up to, but not including, 1. */
   next(): number;
   chance(probability: number): boolean;
   pick<T>(list: readonly T[]): T;
 }
 
-/** Mixes the parts of a seed, so that neighbouring sequences are independent. */
+/** Mixes the parts of a seed, so that even adjacent seeds give independent numbers. */
 function mix(parts: readonly number[]): number {
   let state = 0x9e3779b9;
   for (const part of parts) {
@@ -31,25 +32,25 @@ export function seededRandom(...seed: number[]): Random {
   return {
     next,
     chance: (probability) => next() < probability,
-    pick: (list) => at(list, next()),
+    pick: (list) => pickAt(list, next()),
   };
 }
 
-/** The item that a draw selects. */
-export function at<T>(list: readonly T[], draw: number): T {
+/** Returns the item that a draw from 0 to 1 selects. */
+export function pickAt<T>(list: readonly T[], draw: number): T {
   const item = list[Math.floor(draw * list.length)];
-  if (item === undefined) throw new Error('there is nothing to choose from');
+  if (item === undefined) throw new Error('no item to pick from');
   return item;
 }
 
-/** The name that a draw selects, by weight. */
-export function weighted<Name extends string>(weights: Partial<Record<Name, number>>, draw: number): Name {
+/** Returns the name that a draw from 0 to 1 selects, in proportion to the weights. */
+export function pickWeighted<Name extends string>(weights: Partial<Record<Name, number>>, draw: number): Name {
   const entries = Object.entries(weights) as [Name, number][];
   const total = entries.reduce((sum, [, weight]) => sum + weight, 0);
-  let left = draw * total;
+  let remaining = draw * total;
   for (const [name, weight] of entries) {
-    left -= weight;
-    if (left < 0) return name;
+    remaining -= weight;
+    if (remaining < 0) return name;
   }
-  throw new Error('there is nothing to choose from');
+  throw new Error('no item to pick from');
 }

@@ -4,13 +4,13 @@ import { verdictRules } from './model.ts';
 
 export interface Report extends Figures {
   violations: Violation[];
-  /** The log of each sequence. */
+  /** The log of each sequence, by its index. */
   logs: Map<number, string[]>;
-  /** The evidence about each violation. */
-  record: Map<string, string[]>;
+  /** The evidence about violations, by the id of the node or allocation. */
+  evidence: Map<string, string[]>;
   commands: Record<string, number>;
-  /** Seconds per part. Much of it runs in parallel. */
-  spent: Record<string, number>;
+  /** The seconds that each part of a run took. Parts overlap, because many run in parallel. */
+  seconds: Record<string, number>;
 }
 
 export function count(counts: Record<string, number>, name: string, times = 1): void {
@@ -26,38 +26,38 @@ function sumCounts(all: readonly Record<string, number>[]): Record<string, numbe
 export const mergeReports = (reports: readonly Report[]): Report => ({
   violations: reports.flatMap(({ violations }) => violations),
   logs: new Map(reports.flatMap(({ logs }) => [...logs])),
-  record: new Map(reports.flatMap(({ record }) => [...record])),
+  evidence: new Map(reports.flatMap(({ evidence }) => [...evidence])),
   commands: sumCounts(reports.map(({ commands }) => commands)),
   edges: sumCounts(reports.map(({ edges }) => edges)),
   withheld: sumCounts(reports.map(({ withheld }) => withheld)),
-  spent: sumCounts(reports.map(({ spent }) => spent)),
+  seconds: sumCounts(reports.map(({ seconds }) => seconds)),
 });
 
 /** How often each cause changed a status. */
-export function causesOf({ edges }: Report): Record<string, number> {
+export function countCauses({ edges }: Report): Record<string, number> {
   const causes: Record<string, number> = {};
   for (const [edge, times] of Object.entries(edges)) count(causes, edge.replace(/^.* by /, ''), times);
   return causes;
 }
 
-const total = (counts: Record<string, number>) => Object.values(counts).reduce((sum, times) => sum + times, 0);
+const sumOf = (counts: Record<string, number>) => Object.values(counts).reduce((sum, times) => sum + times, 0);
 
 const byFrequency = (counts: Record<string, number>) =>
   Object.entries(counts)
-    .sort(([, one], [, other]) => other - one)
+    .sort(([, left], [, right]) => right - left)
     .map(([name, times]) => `${name} ${Number.isInteger(times) ? times : times.toFixed(1)}`)
     .join(', ');
 
 export function describeFigures(report: Report): string {
-  const { commands, edges, withheld, spent } = report;
-  const causes = causesOf(report);
+  const { commands, edges, withheld, seconds } = report;
+  const causes = countCauses(report);
   const verdicts = Object.fromEntries(Object.entries(causes).filter(([by]) => verdictRules.includes(by)));
-  const others = Object.fromEntries(Object.entries(causes).filter(([by]) => !verdictRules.includes(by)));
+  const otherCauses = Object.fromEntries(Object.entries(causes).filter(([by]) => !verdictRules.includes(by)));
   return [
-    `  ${total(commands)} commands: ${byFrequency(commands)}`,
-    `  ${total(edges)} changes on ${Object.keys(edges).length} different edges, ${total(verdicts)} of them verdicts: ${byFrequency(verdicts)}`,
-    `  other causes: ${byFrequency(others)}`,
+    `  ${sumOf(commands)} commands: ${byFrequency(commands)}`,
+    `  ${sumOf(edges)} changes on ${Object.keys(edges).length} different edges, ${sumOf(verdicts)} of them verdicts: ${byFrequency(verdicts)}`,
+    `  other causes: ${byFrequency(otherCauses)}`,
     `  withheld verdicts: ${byFrequency(withheld)}`,
-    `  seconds, partly in parallel: ${byFrequency(spent)}`,
+    `  seconds, partly in parallel: ${byFrequency(seconds)}`,
   ].join('\n');
 }

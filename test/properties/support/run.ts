@@ -1,6 +1,6 @@
 /**
- * Runs sequences round by round: time passes, machines and people act, rules decide, invariants are
- * checked.
+ * Runs sequences round by round. In each round time passes, machines and people act, the rules
+ * decide, and the invariants are checked.
  */
 import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import type { NodeId } from '../../../src/base/ids.ts';
@@ -8,20 +8,20 @@ import type { PoolDocument } from '../../../src/contract/pool.ts';
 import { endWindow, putWindow } from '../../../src/store/rows/maintenance.ts';
 import { declarePool } from '../../../src/store/rows/pools.ts';
 import { resumeHolds } from '../../../src/store/supervision/brake.ts';
-import { addBeat, answerProbes, sendPlainBeat } from './commands/agents.ts';
+import { addBeat, saveProbes, sendPlainBeat } from './commands/agents.ts';
 import {
   type CommandName,
   choose,
-  isFormer,
-  isSingle,
+  isFormerCommand,
+  isSingleCommand,
   isTransitionMove,
-  machineOf,
-  singles,
+  pickMachine,
+  singleCommands,
 } from './commands/choose.ts';
 import { type CommandContext, mustHave } from './commands/command-context.ts';
-import { fingerprints, formerCommands } from './commands/former-instances.ts';
-import { appear, proveGone } from './commands/operations.ts';
-import { actor, moveTogether, reEnroll } from './commands/operators.ts';
+import { fingerprintSql, formerCommands } from './commands/former-instances.ts';
+import { createNodes, proveGone } from './commands/operations.ts';
+import { actor, reEnroll, runTransitionMoves } from './commands/operators.ts';
 import { fence, finish, forceRelease } from './commands/releases.ts';
 import { type InvariantChecks, openInvariantChecks, type Violation } from './invariants.ts';
 import { sharedPools } from './pools.ts';
@@ -29,89 +29,95 @@ import { count, type Report } from './report.ts';
 import { openSequenceFixture, type Replica } from './sequence-fixture.ts';
 import type { Round, Sequence } from './sequences.ts';
 import { type NodeView, readStates, type Turn } from './views.ts';
-import { recordOf } from './violation-report.ts';
+import { readEvidence } from './violation-report.ts';
 
-interface Chosen {
+interface ChosenCommand {
   turn: Turn;
   name: CommandName;
 }
 
-const atOnce = 6;
+const maxConcurrent = 6;
 const maxPasses = 200;
 
-async function inParallel<T>(list: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const left = [...list];
+async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const remaining = [...items];
   const worker = async () => {
-    for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item);
+    for (let item = remaining.pop(); item !== undefined; item = remaining.pop()) await work(item);
   };
-  await Promise.all(Array.from({ length: atOnce }, worker));
+  await Promise.all(Array.from({ length: maxConcurrent }, worker));
 }
 
+/**
+ * The batch sizes of rules that do not return `more`: a full batch means that more rows are due.
+ */
+const batchSizes: Record<string, number> = { 'queue-deadline': 500, 'release-deadline': 500, 'release-retry': 20 };
+
 /** Runs each rule until nothing more is due. */
-async function sweep({ sweeps }: Replica, at: Date, batchSizes: Record<string, number>): Promise<void> {
+async function sweep({ sweeps }: Replica, at: Date): Promise<void> {
   for (const { name, run } of sweeps) {
     for (let pass = 0; ; pass++) {
-      if (pass === maxPasses) throw new Error(`${name} always finds more`);
+      if (pass === maxPasses) throw new Error(`${name} still finds due rows after ${maxPasses} passes`);
       const { decided, more } = await run(at);
       if (!(more ?? decided === batchSizes[name])) break;
     }
   }
 }
 
-/** Batch sizes of rules that do not return `more`. */
-const batches = { 'queue-deadline': 500, 'release-deadline': 500, 'release-retry': 20 };
-
 const batchCommands: Partial<Record<CommandName, (context: CommandContext, turns: Turn[]) => Promise<void>>> = {
-  appear,
-  probe: answerProbes,
+  create: createNodes,
+  probe: saveProbes,
   're-enroll': reEnroll,
-  prove: proveGone,
+  'prove-gone': proveGone,
   fence,
-  finish,
-  force: forceRelease,
+  'finish-release': finish,
+  'force-release': forceRelease,
 };
 
-async function actTogether(context: CommandContext, chosen: Chosen[]): Promise<void> {
+async function runBatchCommands(context: CommandContext, chosen: ChosenCommand[]): Promise<void> {
   const moves = chosen.flatMap(({ turn, name }) => (isTransitionMove(name) ? [{ turn, name }] : []));
-  await moveTogether(context, moves);
+  await runTransitionMoves(context, moves);
   for (const [name, act] of Object.entries(batchCommands)) {
-    const turns = chosen.filter((each) => each.name === name).map(({ turn }) => turn);
+    const turns = chosen.filter((command) => command.name === name).map(({ turn }) => turn);
     if (turns.length > 0) await act(context, turns);
   }
 }
 
-const actAlone = (context: CommandContext, chosen: Chosen[]) =>
-  inParallel(chosen, async ({ turn, name }) => {
-    if (isSingle(name)) turn.log(`${name}: ${await singles[name](context, turn)}`);
+const runSingleCommands = (context: CommandContext, chosen: ChosenCommand[]) =>
+  forEachConcurrently(chosen, async ({ turn, name }) => {
+    if (isSingleCommand(name)) turn.log(`${name}: ${await singleCommands[name](context, turn)}`);
   });
 
-/** Former instances act alone, so that any change is theirs. */
-async function actAsFormer(context: CommandContext, chosen: Chosen[]): Promise<Violation[]> {
-  const acting = chosen.filter(({ name }) => isFormer(name));
-  const ids = acting.map(({ turn }) => mustHave(turn.node).node_id);
-  const before = await context.fixture.db.query<{ node_id: string; print: string }>(fingerprints, [ids]);
-  await inParallel(acting, async ({ turn, name }) => {
-    if (isFormer(name)) turn.log(`${name}: ${await formerCommands[name](context, turn)}`);
+/**
+ * Runs the commands of former instances. Nothing else runs meanwhile, so a former instance caused
+ * any change of a node.
+ */
+async function runFormerCommands(context: CommandContext, chosen: ChosenCommand[]): Promise<Violation[]> {
+  const former = chosen.filter(({ name }) => isFormerCommand(name));
+  const ids = former.map(({ turn }) => mustHave(turn.node).node_id);
+  const readFingerprints = () =>
+    context.fixture.db.query<{ node_id: string; fingerprint: string }>(fingerprintSql, [ids]);
+  const rowsBefore = await readFingerprints();
+  await forEachConcurrently(former, async ({ turn, name }) => {
+    if (isFormerCommand(name)) turn.log(`${name}: ${await formerCommands[name](context, turn)}`);
   });
-  const after = new Map(
-    (await context.fixture.db.query<{ node_id: string; print: string }>(fingerprints, [ids])).map((row) => [
-      row.node_id,
-      row.print,
-    ]),
+  const fingerprintsAfter = new Map(
+    (await readFingerprints()).map(({ node_id, fingerprint }) => [node_id, fingerprint]),
   );
-  return before
-    .filter(({ node_id, print }) => after.get(node_id) !== print)
+  return rowsBefore
+    .filter(({ node_id, fingerprint }) => fingerprintsAfter.get(node_id) !== fingerprint)
     .map(({ node_id }) => {
-      const { turn, name } = mustHave(acting.find((each) => each.turn.node?.node_id === node_id));
-      return { invariant: 'fencing', sequence: turn.sequence.index, id: node_id, what: `${name} changed the node` };
+      const { turn, name } = mustHave(former.find((command) => command.turn.node?.node_id === node_id));
+      return { invariant: 'fencing', sequence: turn.sequence.index, id: node_id, detail: `${name} changed the node` };
     });
 }
 
-/** Changes that concern whole pools: modes, maintenance windows, the brake. */
-async function actOnPools({ fixture }: CommandContext, round: Round, number: number): Promise<void> {
+const toggled = 'toggled-mode';
+
+/** Applies the round's changes to whole pools: their modes, maintenance windows and brakes. */
+async function changePools({ fixture }: CommandContext, round: Round, number: number): Promise<void> {
   const at = now(fixture.clock);
   await fixture.db.transaction(async (tx) => {
-    if (round.endMaintenance) await endWindow(tx, `work-${number - 1}`, actor, at);
+    if (round.endsMaintenance) await endWindow(tx, `work-${number - 1}`, actor, at);
     if (round.maintenance) {
       const { maintenance } = round;
       await putWindow(tx, {
@@ -126,34 +132,34 @@ async function actOnPools({ fixture }: CommandContext, round: Round, number: num
         created_at: at,
       });
     }
-    if (round.resumeBrake) await resumeHolds(tx, { reason: 'seen', actor }, at);
-    if (round.turnMode) {
+    if (round.resumesBrake) await resumeHolds(tx, { reason: 'for a test', actor }, at);
+    if (round.togglesMode) {
       const mode = number % 2 === 0 ? 'enforce' : 'observe';
-      await declarePool(tx, 'toggled', { ...sharedPools.toggled, name: 'toggled', mode } as PoolDocument, at);
+      await declarePool(tx, toggled, { ...sharedPools[toggled], name: toggled, mode } as PoolDocument, at);
     }
   });
 }
 
 async function passTime({ fixture }: CommandContext, round: Round, untilMs: number): Promise<void> {
   await fixture.clock.advance(untilMs - fixture.clock.nowMs());
-  if (round.away) await fixture.restart();
-  else await fixture.publishFlushed(!round.lagging);
+  if (round.isServerAway) await fixture.restart();
+  else await fixture.publishFlushed(!round.isLagging);
 }
 
 export async function runSequences(sequences: readonly Sequence[], schedule: readonly Round[]): Promise<Report> {
   const fixture = await openSequenceFixture(sequences);
   const context: CommandContext = { fixture, credentials: new Map() };
-  const beating = new Set<NodeId>();
+  const beatingNodes = new Set<NodeId>();
   const logs = new Map<number, string[]>(sequences.map(({ index }) => [index, []]));
   const violations: Violation[] = [];
-  const spent: Record<string, number> = {};
+  const secondsByPart: Record<string, number> = {};
   const commands: Record<string, number> = {};
-  const timed = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+  const measure = async <T>(part: string, work: () => Promise<T>): Promise<T> => {
     const fromMs = systemClock.monotonicMs();
     try {
       return await work();
     } finally {
-      count(spent, what, (systemClock.monotonicMs() - fromMs) / 1000);
+      count(secondsByPart, part, (systemClock.monotonicMs() - fromMs) / 1000);
     }
   };
   try {
@@ -161,63 +167,66 @@ export async function runSequences(sequences: readonly Sequence[], schedule: rea
     let roundMs = fixture.clock.nowMs();
     for (const [number, round] of schedule.entries()) {
       roundMs += round.advance_seconds * 1000;
-      await timed('time', () => passTime(context, round, roundMs));
-      await timed('pools', () => actOnPools(context, round, number));
-      const states = await timed('views', () => readStates(fixture.db));
-      const returning: NodeView[] = [];
-      const chosen = sequences.flatMap((sequence): Chosen[] => {
+      await measure('time', () => passTime(context, round, roundMs));
+      await measure('pools', () => changePools(context, round, number));
+      const states = await measure('views', () => readStates(fixture.db));
+      const returningNodes: NodeView[] = [];
+      const chosen = sequences.flatMap((sequence): ChosenCommand[] => {
         const draws = sequence.turns[number];
         const { nodes, allocations } = states.get(sequence.index) ?? { nodes: [], allocations: [] };
-        const alive = nodes.filter((node) => node.registered && beating.has(node.node_id));
-        for (const { node_instance_id } of alive) addBeat(context, node_instance_id);
-        returning.push(...alive.filter(({ status }) => status === 'failed' || status === 'offline'));
+        const senders = nodes.filter((node) => node.registered && beatingNodes.has(node.node_id));
+        for (const { node_instance_id } of senders) addBeat(context, node_instance_id);
+        returningNodes.push(...senders.filter(({ status }) => status === 'failed' || status === 'offline'));
         if (!draws) return [];
         const log = (text: string) =>
           logs
             .get(sequence.index)
             ?.push(
-              `round ${number}${round.racing ? ' (concurrent with the sweeps)' : ''}, ${now(fixture.clock).toISOString()}: ${text}`,
+              `round ${number}${round.racesSweeps ? ' (concurrent with the sweeps)' : ''}, ${now(fixture.clock).toISOString()}: ${text}`,
             );
-        const turn: Turn = { sequence, draws, nodes, allocations, node: machineOf(nodes, draws.who), log };
+        const turn: Turn = { sequence, draws, nodes, allocations, node: pickMachine(nodes, draws.subject), log };
         const name = choose(turn);
-        if (name === 'beat') beating.add(mustHave(turn.node).node_id);
-        if (name === 'silence') beating.delete(mustHave(turn.node).node_id);
+        if (name === 'beat') beatingNodes.add(mustHave(turn.node).node_id);
+        if (name === 'silence') beatingNodes.delete(mustHave(turn.node).node_id);
         if (name === 'beat' || name === 'silence' || name === 'wait') log(name);
         return [{ turn, name }];
       });
       for (const { name } of chosen) count(commands, name);
-      violations.push(...(await timed('formerCommands', () => actAsFormer(context, chosen))));
-      await timed('beats', () => fixture.beats.flush());
-      const together = () => timed('batches', () => actTogether(context, chosen));
-      const alone = () =>
-        timed('singles', () =>
-          Promise.all([actAlone(context, chosen), inParallel(returning, (node) => sendPlainBeat(context, node))]),
+      violations.push(...(await measure('former instances', () => runFormerCommands(context, chosen))));
+      await measure('beats', () => fixture.beats.flush());
+      const runBatches = () => measure('batches', () => runBatchCommands(context, chosen));
+      const runSingles = () =>
+        measure('singles', () =>
+          Promise.all([
+            runSingleCommands(context, chosen),
+            forEachConcurrently(returningNodes, (node) => sendPlainBeat(context, node)),
+          ]),
         );
-      if (round.racing) {
+      if (round.racesSweeps) {
         const at = now(fixture.clock);
-        const sweeping = fixture.replicas.map((replica) => timed('sweeps', () => sweep(replica, at, batches)));
-        await Promise.all([together(), alone(), ...sweeping]);
+        const sweeping = fixture.replicas.map((replica) => measure('sweeps', () => sweep(replica, at)));
+        await Promise.all([runBatches(), runSingles(), ...sweeping]);
       } else {
-        await together();
-        await alone();
+        await runBatches();
+        await runSingles();
       }
-      await timed('beats', () => fixture.beats.flush());
+      await measure('beats', () => fixture.beats.flush());
       await fixture.clock.advance(1);
-      await fixture.publishFlushed(!round.lagging);
-      await timed('settling', () => sweep(mustHave(fixture.replicas[0]), now(fixture.clock), batches));
-      violations.push(...(await timed('invariants', () => checks.check(now(fixture.clock), round))));
+      await fixture.publishFlushed(!round.isLagging);
+      await measure('settling', () => sweep(mustHave(fixture.replicas[0]), now(fixture.clock)));
+      violations.push(...(await measure('invariants', () => checks.check(now(fixture.clock), round))));
       if (violations.length > 0) break;
     }
-    if (violations.length === 0) violations.push(...(await timed('projection', () => checks.checkHistory())));
-    const record = await recordOf(fixture.db, violations);
-    const figures = await checks.figures();
+    if (violations.length === 0) violations.push(...(await measure('projection', () => checks.checkHistory())));
+    const evidence = await readEvidence(fixture.db, violations);
+    const figures = await checks.readFigures();
     return {
       violations,
       logs,
-      record,
+      evidence,
       commands,
       ...figures,
-      spent,
+      seconds: secondsByPart,
     };
   } finally {
     await fixture.close();

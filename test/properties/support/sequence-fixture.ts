@@ -1,5 +1,5 @@
 /**
- * The fixture of the sequences: one database, virtual time, and two replicas with the real sweeps.
+ * Opens the fixture of the sequences: a database, virtual time, and two replicas with real sweeps.
  */
 import { now, secondsLater } from '../../../src/base/clock.ts';
 import { newReplicaId, newTokenId } from '../../../src/base/ids.ts';
@@ -27,8 +27,8 @@ import { withGenericPlans } from './prepare-statements.ts';
 import type { Sequence } from './sequences.ts';
 
 /**
- * The rules that decide on rows, in the product's order. The sequences simulate the prober and the
- * engine.
+ * The rules that decide on rows. The other sweeps are left out, because the sequences simulate the
+ * prober and the engine.
  */
 const decidingSweeps = [
   'brake-watch',
@@ -47,7 +47,7 @@ const decidingSweeps = [
   'task-lease',
 ];
 
-/** Holds end within the time of a sequence, so that the time after a hold is tested too. */
+/** The brake holds verdicts so briefly that sequences also cover the time after a hold. */
 const environment: TransitionEnvironment = {
   ...defaultEnvironment,
   brake: { window_seconds: 60, self_fault_seconds: 40, mass_failure_seconds: 50, resume_fraction: 0.05 },
@@ -71,7 +71,7 @@ export interface SequenceFixture {
   replicas: Replica[];
   /** Replaces the first replica with a new one. */
   restart(): Promise<void>;
-  /** Publishes that all replicas, or only the last, have stored their heartbeats. */
+  /** Publishes that all replicas, or all but the first, have stored their heartbeats. */
   publishFlushed(all: boolean): Promise<void>;
   close(): Promise<void>;
 }
@@ -100,7 +100,7 @@ async function openReplica(db: Database, clock: VirtualClock, installation: Inst
     key_ring: memoryKeyRing(),
     executor,
     drivers: new Map(
-      [yard, createExternalDriver({ revoked: (id) => isRevoked(db, id) })].map((each) => [each.name, each]),
+      [yard, createExternalDriver({ isRevoked: (id) => isRevoked(db, id) })].map((driver) => [driver.name, driver]),
     ),
     server_url: () => 'http://127.0.0.1',
     public_ca: null,
@@ -126,21 +126,21 @@ export async function openSequenceFixture(sequences: readonly Sequence[]): Promi
   const databases = [8, 4].map((max_connections) =>
     openDatabase({ url: withGenericPlans(database.url), max_connections }),
   );
-  const [db, other] = databases;
-  if (!db || !other) throw new Error('two connections were expected');
+  const [db, secondDb] = databases;
+  if (!db || !secondDb) throw new Error('expected two database pools');
   const clock = virtualClock();
   const installation = await openInstallation(db, now(clock));
   await declarePools(db, sequences, now(clock));
-  const joinable = await db.query<{ name: string }>(`select name from pools where driver = 'external'`);
+  const joinablePools = await db.query<{ name: string }>(`select name from pools where driver = 'external'`);
   await db.transaction(async (tx) => {
-    for (const { name } of joinable)
+    for (const { name } of joinablePools)
       await createJoinToken(
         tx,
         { token_id: newTokenId(clock), pool: name, expires_at: null, max_uses: null, created_at: now(clock) },
         joinSecret(name),
       );
   });
-  const replicas = [await openReplica(db, clock, installation), await openReplica(other, clock, installation)];
+  const replicas = [await openReplica(db, clock, installation), await openReplica(secondDb, clock, installation)];
   const beats = createHeartbeatBuffer(db, clock, (error) => {
     throw error;
   });
@@ -157,17 +157,17 @@ export async function openSequenceFixture(sequences: readonly Sequence[]): Promi
     beats,
     replicas,
     async restart() {
-      const [former] = replicas;
-      if (former) await endReplica(db, former.services.executor.replica_id, now(clock));
+      const [firstReplica] = replicas;
+      if (firstReplica) await endReplica(db, firstReplica.services.executor.replica_id, now(clock));
       replicas[0] = await openReplica(db, clock, installation);
-      // Both publish concurrently, and only one of them may record the gap.
+      // Both replicas publish concurrently; only one of them may record the ingest gap.
       await Promise.all(replicas.map((replica) => publish(replica, patienceSeconds)));
     },
     async publishFlushed(all) {
       for (const replica of all ? replicas : replicas.slice(1)) await publish(replica, Number.MAX_SAFE_INTEGER / 1e6);
     },
     async close() {
-      for (const each of databases) await each.close();
+      for (const opened of databases) await opened.close();
       await database.drop();
     },
   };

@@ -1,127 +1,133 @@
 /**
- * Random sequences, each the life of one machine or of one small pool, and the schedule of rounds
- * in which all of them take turns. A draw selects one of the commands allowed in the current
- * state, so most of them change something. Seed and index reproduce a sequence exactly.
+ * Generates random sequences and the schedule of their rounds. A sequence is the life of one
+ * machine or of one small pool; in each round every sequence may run one command. A draw selects
+ * one of the commands allowed in the current state, so most commands change something. The seed and
+ * the index reproduce a sequence exactly.
  */
-
 import { commonPools, ownPool } from './pools.ts';
-import { type Random, seededRandom, weighted } from './random.ts';
+import { pickWeighted, type Random, seededRandom } from './random.ts';
 
 /**
- * - expected: an operator created the node; the machine enrols by its token
- * - joined: the machine joins by itself
- * - agentless: supervised through the provider, without an agent
- * - launched: has its own pool, which launches machines for its allocations
- * - brought: has its own pool, which machines join; allocations take free ones
+ * - expected: an operator creates the node, and its machine enrolls with the node's token
+ * - joined: the machine joins with a join token
+ * - agentless: the provider supervises the machine, which has no agent
+ * - launch-pool: the sequence has its own pool, which launches machines for its allocations
+ * - join-pool: the sequence has its own pool, which machines join; allocations take free machines
  */
-export type Life = 'expected' | 'joined' | 'agentless' | 'launched' | 'brought';
+export type Life = 'expected' | 'joined' | 'agentless' | 'launch-pool' | 'join-pool';
 
 export interface Draws {
   /** Selects one of the allowed commands. */
   command: number;
-  /** Select the subject and the variant. */
-  who: number;
-  how: number;
+  /** Selects the machine or allocation on which the command acts. */
+  subject: number;
+  /** Selects the variant of the command, for example the content of a report. */
+  variant: number;
 }
 
 export interface Sequence {
   index: number;
   life: Life;
   pool: string;
-  flavour: number;
+  /** Selects the budgets of the sequence's own pool, and whether it reuses machines. */
+  variant: number;
   /** A label that maintenance windows select. */
   digit: string;
-  /** By round; null: no command. */
+  /** The draws of each round; null for a round without a command. */
   turns: (Draws | null)[];
 }
 
 export interface Round {
   advance_seconds: number;
   /** Commands run at the same time as the sweeps of both replicas. */
-  racing: boolean;
-  /** The server was away: one replica is replaced, and there is an ingest gap. */
-  away: boolean;
-  /** One replica has not stored its heartbeats. */
-  lagging: boolean;
+  racesSweeps: boolean;
+  /**
+   * The server was away before the round: one replica is replaced, and an ingest gap is recorded.
+   */
+  isServerAway: boolean;
+  /** The first replica does not report that it has stored its heartbeats. */
+  isLagging: boolean;
   maintenance: { pool: string } | { zone: string } | { label: string } | null;
-  endMaintenance: boolean;
-  resumeBrake: boolean;
-  turnMode: boolean;
+  endsMaintenance: boolean;
+  resumesBrake: boolean;
+  togglesMode: boolean;
 }
 
-const lives: Record<Life, number> = { expected: 50, joined: 5, agentless: 36, launched: 7, brought: 2 };
+const lives: Record<Life, number> = { expected: 50, joined: 5, agentless: 36, 'launch-pool': 7, 'join-pool': 2 };
 export const roundCount = 20;
-const shortest = 6;
-const longest = 20;
+const minLength = 6;
+const maxLength = 20;
 
 /**
- * Short sequences are cheap and find most. Long ones reach states such as a machine's second
- * tenant.
+ * Short sequences are cheap and find most violations. Long ones reach rare states, such as the
+ * second tenant of a machine.
  */
-const lengthOf = (random: Random, life: Life) =>
-  shortest + Math.floor((longest - shortest + 1) * random.next() ** (life === 'brought' ? 0.3 : 10));
+const drawLength = (random: Random, life: Life) =>
+  minLength + Math.floor((maxLength - minLength + 1) * random.next() ** (life === 'join-pool' ? 0.3 : 10));
 
-const hasOwnPool = (life: Life) => life === 'launched' || life === 'brought';
+const hasOwnPool = (life: Life) => life === 'launch-pool' || life === 'join-pool';
 
-const placeOf = (life: Life, common: string, index: number): string => {
+const poolOf = (life: Life, commonPool: string, index: number): string => {
   if (life === 'agentless') return 'agentless';
-  return hasOwnPool(life) ? ownPool(index) : common;
+  return hasOwnPool(life) ? ownPool(index) : commonPool;
 };
 
-/** A copy under another index, so that several copies can run together. */
-export const renumbered = (sequence: Sequence, index: number): Sequence => ({
+/** Copies a sequence under another index, so that several copies can run together. */
+export const copyWithIndex = (sequence: Sequence, index: number): Sequence => ({
   ...sequence,
   index,
-  pool: placeOf(sequence.life, sequence.pool, index),
+  pool: poolOf(sequence.life, sequence.pool, index),
 });
 
-export function sequenceOf(seed: number, index: number): Sequence {
+export function generateSequence(seed: number, index: number): Sequence {
   const random = seededRandom(seed, index);
-  const life = weighted(lives, random.next());
-  const common = random.pick(commonPools);
-  const length = lengthOf(random, life);
-  const from = Math.floor(random.next() * (roundCount - length + 1));
-  const flavour = random.next();
-  const draw = Array.from({ length: roundCount }, (): Draws => {
-    return { command: random.next(), who: random.next(), how: random.next() };
+  const life = pickWeighted(lives, random.next());
+  const commonPool = random.pick(commonPools);
+  const length = drawLength(random, life);
+  const firstRound = Math.floor(random.next() * (roundCount - length + 1));
+  const variant = random.next();
+  const drawsByRound = Array.from({ length: roundCount }, (): Draws => {
+    return { command: random.next(), subject: random.next(), variant: random.next() };
   });
   return {
     index,
     life,
-    pool: placeOf(life, common, index),
-    flavour,
+    pool: poolOf(life, commonPool, index),
+    variant,
     digit: String(index % 10),
-    turns: draw.map((each, round) => (round >= from && round < from + length ? each : null)),
+    turns: drawsByRound.map((draws, round) => (round >= firstRound && round < firstRound + length ? draws : null)),
   };
 }
 
-const steps = [0.5, 1, 5, 10, 10, 20, 20, 30, 60];
+const advanceSeconds = [0.5, 1, 5, 10, 10, 20, 20, 30, 60];
 
-/** How often the server is away; each time all open deadlines move. */
-const timesAway = 2;
+/** Each absence of the server moves all open deadlines. */
+const absenceCount = 2;
 
-export function scheduleOf(seed: number, group: number): Round[] {
-  const absences = seededRandom(seed, roundCount, 2, group);
-  const away = new Set(Array.from({ length: timesAway }, () => 3 + Math.floor(absences.next() * (roundCount - 3))));
+export function generateSchedule(seed: number, group: number): Round[] {
+  const absenceRandom = seededRandom(seed, roundCount, 2, group);
+  const absences = new Set(
+    Array.from({ length: absenceCount }, () => 3 + Math.floor(absenceRandom.next() * (roundCount - 3))),
+  );
   return Array.from({ length: roundCount }, (_, number) => {
     const random = seededRandom(seed, number, 1, group);
-    const work = random.next();
+    const maintenanceDraw = random.next();
     return {
-      advance_seconds: away.has(number) ? random.pick([5, 20, 60]) : random.pick(steps),
-      racing: number % 2 === 1,
-      away: away.has(number),
-      lagging: !away.has(number) && random.chance(0.15),
+      advance_seconds: absences.has(number) ? random.pick([5, 20, 60]) : random.pick(advanceSeconds),
+      racesSweeps: number % 2 === 1,
+      isServerAway: absences.has(number),
+      isLagging: !absences.has(number) && random.chance(0.15),
       maintenance:
-        work < 0.12
+        maintenanceDraw < 0.12
           ? { pool: random.pick(commonPools) }
-          : work < 0.16
+          : maintenanceDraw < 0.16
             ? { zone: 'north' }
-            : work < 0.3
+            : maintenanceDraw < 0.3
               ? { label: String(Math.floor(random.next() * 10)) }
               : null,
-      endMaintenance: random.chance(0.15),
-      resumeBrake: random.chance(0.2),
-      turnMode: random.chance(0.25),
+      endsMaintenance: random.chance(0.15),
+      resumesBrake: random.chance(0.2),
+      togglesMode: random.chance(0.25),
     };
   });
 }

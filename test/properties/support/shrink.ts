@@ -1,44 +1,47 @@
 /**
  * Shrinks a sequence that broke an invariant: runs all variants with one turn less together, keeps
- * one that still breaks it, and repeats. A library would run the variants one by one.
+ * a variant that still breaks the invariant, and repeats. A library would run the variants one by
+ * one, which takes longer.
  */
 import type { Report } from './report.ts';
 import { runSequences } from './run.ts';
-import { type Round, renumbered, type Sequence } from './sequences.ts';
+import { copyWithIndex, type Round, type Sequence } from './sequences.ts';
 
 export interface Shrunk {
   sequence: Sequence;
   report: Report;
 }
 
-const copies = 16;
+const copyCount = 16;
 
-const turnsOf = ({ turns }: Sequence) => turns.filter((turn) => turn !== null).length;
+const countTurns = ({ turns }: Sequence) => turns.filter((turn) => turn !== null).length;
 
-const withoutTurn = (sequence: Sequence, round: number): Sequence => ({
+const removeTurn = (sequence: Sequence, round: number): Sequence => ({
   ...sequence,
-  turns: sequence.turns.map((turn, at) => (at === round ? null : turn)),
+  turns: sequence.turns.map((turn, index) => (index === round ? null : turn)),
 });
 
-/** Undefined if it does not happen again: it took a race, or other sequences. */
+/**
+ * Returns undefined if no copy breaks the invariant: the violation needs a race or other sequences.
+ */
 export async function shrink(
-  found: Sequence,
+  original: Sequence,
   schedule: readonly Round[],
   invariant: string,
 ): Promise<Shrunk | undefined> {
   let smallest: Shrunk | undefined;
-  // Several copies first: a race does not happen in each.
-  let variants = Array.from({ length: copies }, (_, index) => renumbered(found, index));
+  // Start with several copies, because a race may not happen in every copy.
+  let variants = Array.from({ length: copyCount }, (_, index) => copyWithIndex(original, index));
   while (variants.length > 0) {
     const report = await runSequences(variants, schedule);
-    const broken = new Set(
-      report.violations.filter((each) => each.invariant === invariant).map((each) => each.sequence),
+    const violators = new Set(
+      report.violations.filter((violation) => violation.invariant === invariant).map(({ sequence }) => sequence),
     );
-    const sequence = variants.find(({ index }) => broken.has(index));
+    const sequence = variants.find(({ index }) => violators.has(index));
     if (!sequence) break;
     smallest = { sequence, report };
-    variants = sequence.turns.flatMap((turn, round) => (turn ? [withoutTurn(sequence, round)] : [])).map(renumbered);
-    if (turnsOf(sequence) <= 1) break;
+    variants = sequence.turns.flatMap((turn, round) => (turn ? [removeTurn(sequence, round)] : [])).map(copyWithIndex);
+    if (countTurns(sequence) <= 1) break;
   }
   return smallest;
 }

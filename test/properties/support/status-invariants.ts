@@ -1,36 +1,36 @@
-/** Invariants of the present rows as queries: limbo, authority, exclusive use, paired changes. */
+/** The invariants of the current rows, and of changes that must fit other rows, as queries. */
 import {
-  allocation,
-  change,
+  allocationColumns,
+  changeColumns,
   type InvariantQuery,
   isHeld,
   isObserveOnly,
-  list,
-  node,
-  ofRound,
-  withDocument,
+  isStatusChangeOfRound,
+  joinPoolDocument,
+  nodeColumns,
+  sqlList,
 } from './invariant-sql.ts';
-import { claims, moving, verdictRules } from './model.ts';
+import { machineCauses, statusesWithDeadline, verdictRules } from './model.ts';
 
 export const statusInvariants: InvariantQuery[] = [
   {
-    invariant: 'no limbo: a moving status has a deadline and a budget, others have none',
+    invariant: 'deadlines: a row has a deadline and a budget exactly while its status needs one',
     sql: `
-      select ${node}, node.status || ' with deadline ' || coalesce(deadline_at::text, 'none') as what
+      select ${nodeColumns}, node.status || ' with deadline ' || coalesce(deadline_at::text, 'none') as detail
       from nodes node
-      where (status in ${list(moving.node)})
+      where (status in ${sqlList(statusesWithDeadline.node)})
         <> (deadline_at is not null and budget_seconds is not null and budget_source is not null)
       union all
-      select ${allocation}, allocation.status || ' with deadline ' || coalesce(deadline_at::text, 'none')
+      select ${allocationColumns}, allocation.status || ' with deadline ' || coalesce(deadline_at::text, 'none')
       from allocations allocation
-      where (status in ${list(moving.allocation)})
+      where (status in ${sqlList(statusesWithDeadline.allocation)})
         <> (deadline_at is not null and budget_seconds is not null and budget_source is not null)`,
   },
   {
-    invariant: 'no limbo: nothing stays past its deadline, unless it is held, observed, or owned by a release',
+    invariant: 'deadlines: no row stays past its deadline, unless its verdict is withheld or a release owns the node',
     sql: `
-      select ${node}, 'still ' || node.status || ', due at ' || node.deadline_at as what
-      from nodes node ${withDocument}
+      select ${nodeColumns}, 'still ' || node.status || ', due at ' || node.deadline_at as detail
+      from nodes node ${joinPoolDocument}
       where node.deadline_at <= $1
         and not ${isHeld}
         and not (${isObserveOnly} and node.would_have is not null)
@@ -39,22 +39,22 @@ export const statusInvariants: InvariantQuery[] = [
           where owner.node_id = node.node_id
             and owner.status in ('releasing', 'release_failed')
         ))
-        -- The next query checks these.
+        -- The next query checks starting nodes.
         and node.status <> 'starting'
       union all
-      select ${allocation}, 'still ' || allocation.status || ', due at ' || deadline_at
+      select ${allocationColumns}, 'still ' || allocation.status || ', due at ' || deadline_at
       from allocations allocation
       where allocation.status in ('requested', 'releasing')
         and allocation.deadline_at <= $1`,
   },
   {
-    // Silence is unknown while a replica lags, and while the last beat from before the start is
-    // fresh.
-    invariant: 'no limbo: start-up ends in time, unless it is held, observed, or not known to be silent',
-    unless: ({ lagging }) => lagging,
+    // A node is not known to be silent while a replica lags, shortly after an ingest gap, and while
+    // its last heartbeat from before the start is fresh.
+    invariant: 'deadlines: a silent node does not stay starting past its deadline, unless its verdict is withheld',
+    unless: ({ isLagging }) => isLagging,
     sql: `
-      select ${node}, 'still starting, due at ' || node.deadline_at as what
-      from nodes node ${withDocument}
+      select ${nodeColumns}, 'still starting, due at ' || node.deadline_at as detail
+      from nodes node ${joinPoolDocument}
       left join heartbeats beat on beat.node_instance_id = node.node_instance_id
       where node.status = 'starting'
         and node.deadline_at <= $1
@@ -68,11 +68,11 @@ export const statusInvariants: InvariantQuery[] = [
         )`,
   },
   {
-    invariant: 'no limbo: serving nodes are supervised, and silence beyond the stale time is decided',
-    unless: ({ lagging }) => lagging,
+    invariant: 'supervision: no serving node stays silent beyond the stale time',
+    unless: ({ isLagging }) => isLagging,
     sql: `
-      select ${node}, 'serves, last heard ' || coalesce(beat.last_seen_at, node.registered_at)::text as what
-      from nodes node ${withDocument}
+      select ${nodeColumns}, 'serves, last heartbeat ' || coalesce(beat.last_seen_at, node.registered_at)::text as detail
+      from nodes node ${joinPoolDocument}
       left join heartbeats beat on beat.node_instance_id = node.node_instance_id
       left join probes probe on probe.node_instance_id = node.node_instance_id
       where node.status in ('ready', 'degraded')
@@ -85,17 +85,17 @@ export const statusInvariants: InvariantQuery[] = [
             and probe.ok_at > beat.last_seen_at,
           false
         )
-        -- A moment more than the stale time: beats of this very instant may not be stored yet.
+        -- 0.1 s more than the stale time, because heartbeats of this instant may not be stored yet.
         and greatest(
           beat.last_seen_at, node.status_since, node.registered_at, (select max(ended_at) from ingest_gaps)
         ) + interval '30.1 seconds' < $1`,
   },
   {
-    invariant: 'one authority: every change is an edge of the model, by one of its causes',
+    invariant: 'transitions: every change is an edge of the model with one of its causes',
     sql: `
-      select ${change}, changes."from" || ' → ' || changes."to" || ' by ' || changes.by as what
+      select ${changeColumns}, changes."from" || ' → ' || changes."to" || ' by ' || changes.by as detail
       from changes
-      where ${ofRound}
+      where ${isStatusChangeOfRound}
         and not exists (
           select 1 from edges
           where edges.entity = changes.entity
@@ -105,35 +105,35 @@ export const statusInvariants: InvariantQuery[] = [
         )`,
   },
   {
-    invariant: 'one authority: a verdict names its rule on the fact and on the row, and so does every quarantine',
+    invariant: 'verdicts: a verdict and a quarantine record their rule, and no other change sets a verdict',
     sql: `
-      select ${change},
-        'by ' || changes.by || ', but its verdict is ' || coalesce(changes.sets ->> 'verdict', 'none') as what
+      select ${changeColumns},
+        'by ' || changes.by || ', but its verdict is ' || coalesce(changes.sets ->> 'verdict', 'none') as detail
       from changes
-      where ${ofRound}
+      where ${isStatusChangeOfRound}
         and case
-          when changes.by in ${list(verdictRules)}
+          when changes.by in ${sqlList(verdictRules)}
             or (changes.entity = 'node' and changes."to" = 'quarantined')
           then changes.sets #>> '{verdict,rule}' is distinct from changes.by
           else coalesce(changes.sets -> 'verdict', 'null') <> 'null'
         end`,
   },
   {
-    invariant: 'no regress: reports of a node never take it back past its promotion',
+    invariant: 'reports: a request of a machine never moves its promoted node back to provisioning or starting',
     sql: `
-      select ${change}, changes."from" || ' → ' || changes."to" || ' by ' || changes.by as what
+      select ${changeColumns}, changes."from" || ' → ' || changes."to" || ' by ' || changes.by as detail
       from changes
-      where ${ofRound}
+      where ${isStatusChangeOfRound}
         and changes.entity = 'node'
-        and changes.by in ${list(claims)}
+        and changes.by in ${sqlList(machineCauses)}
         and changes."to" in ('provisioning', 'starting')
         and changes."from" in (
           'starting', 'ready', 'degraded', 'offline', 'draining', 'cleaning', 'quarantined', 'retired')`,
   },
   {
-    invariant: 'exclusive: a node serves one allocation at most',
+    invariant: 'exclusive use: at most one allocation holds a node',
     sql: `
-      select ${node}, count(*) || ' allocations hold it' as what
+      select ${nodeColumns}, count(*) || ' allocations hold the node' as detail
       from allocations allocation
       join nodes node on node.node_id = allocation.node_id
       where allocation.status in ('provisioning', 'active', 'releasing', 'release_failed')
@@ -141,9 +141,9 @@ export const statusInvariants: InvariantQuery[] = [
       having count(*) > 1`,
   },
   {
-    invariant: 'allocations follow their nodes',
+    invariant: 'pairing: the status of an allocation fits the status of its node',
     sql: `
-      select ${node}, 'is ' || node.status || ' while its allocation is ' || allocation.status as what
+      select ${nodeColumns}, 'is ' || node.status || ' while its allocation is ' || allocation.status as detail
       from allocations allocation
       join nodes node on node.node_id = allocation.node_id
       where (
@@ -153,45 +153,45 @@ export const statusInvariants: InvariantQuery[] = [
         or (allocation.status = 'active' and node.status in ('failed', 'retired'))`,
   },
   {
-    invariant: 'allocations follow their nodes: an allocation that failed with its node is rescued with it',
+    invariant: 'pairing: a late registration rescues the allocation that failed together with the node',
     sql: `
-      select ${change}, 'came back without ' || fallen.id || ', which failed together with it' as what
+      select ${changeColumns}, 'came back without ' || failed_allocation.id || ', which failed together with the node' as detail
       from changes
       join lateral (
-        select fall.at
-        from changes fall
-        where fall.id = changes.id
-          and fall."to" = 'failed'
-          and fall.sets ? 'status'
-          and (fall.xid, fall.seq) < (changes.xid, changes.seq)
-        order by fall.xid desc, fall.seq desc
+        select failure.at
+        from changes failure
+        where failure.id = changes.id
+          and failure."to" = 'failed'
+          and failure.sets ? 'status'
+          and (failure.xid, failure.seq) < (changes.xid, changes.seq)
+        order by failure.xid desc, failure.seq desc
         limit 1
-      ) fall on true
-      join changes fallen
-        on fallen.entity = 'allocation'
-        and fallen.node = changes.id
-        and fallen.at = fall.at
-        and fallen."to" = 'failed'
-      where ${ofRound}
+      ) node_failure on true
+      join changes failed_allocation
+        on failed_allocation.entity = 'allocation'
+        and failed_allocation.node = changes.id
+        and failed_allocation.at = node_failure.at
+        and failed_allocation."to" = 'failed'
+      where ${isStatusChangeOfRound}
         and changes.by = 'late-registration'
-        -- It was neither rescued at this moment nor changed before.
+        -- The allocation was not rescued with the node, and did not change in the meantime either.
         and not exists (
-          select 1 from changes since
-          where since.id = fallen.id
-            and since.sets ? 'status'
-            and (since.xid, since.seq) > (fallen.xid, fallen.seq)
+          select 1 from changes later
+          where later.id = failed_allocation.id
+            and later.sets ? 'status'
+            and (later.xid, later.seq) > (failed_allocation.xid, failed_allocation.seq)
             and (
-              (since.by = 'rescue' and since.at = changes.at)
-              or (since.xid, since.seq) < (changes.xid, changes.seq)
+              (later.by = 'rescue' and later.at = changes.at)
+              or (later.xid, later.seq) < (changes.xid, changes.seq)
             )
         )`,
   },
   {
-    invariant: 'allocations follow their nodes: a change caused by the node happens at the moment of the cause',
+    invariant: 'pairing: a change of an allocation that its node causes has the timestamp of the change of the node',
     sql: `
-      select ${change}, changes."to" || ' by ' || changes.by || ', but its node did not change' as what
+      select ${changeColumns}, changes."to" || ' by ' || changes.by || ', but its node did not change' as detail
       from changes
-      where ${ofRound}
+      where ${isStatusChangeOfRound}
         and changes.entity = 'allocation'
         and changes.by in ('node-failed', 'node-lost', 'rescue')
         and not exists (

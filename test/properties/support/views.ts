@@ -12,12 +12,12 @@ export interface NodeView {
   node_instance_id: NodeInstanceId;
   registered: boolean;
   held: boolean;
-  /** Its instance is fenced. */
+  /** Whether the node's current instance is fenced. */
   fenced: boolean;
-  /** Quarantined by a forced release, so never proven clean. */
+  /** Whether a forced release quarantined the node, so that it was never proven clean. */
   unproven: boolean;
   prerequisites: string | null;
-  /** Its former instances. */
+  /** The instances that the node had before its current one. */
   former: NodeInstanceId[];
 }
 
@@ -27,17 +27,17 @@ export interface AllocationView {
   status: AllocationStatus;
   node_id: NodeId | null;
   workflow_id: WorkflowId | null;
-  /** The queued operation that will provision it. */
+  /** The queued operation that will provision the allocation. */
   provision: WorkflowId | null;
 }
 
-/** One turn of a sequence: its state, and its random draws. */
+/** The turn of a sequence in one round: its state and its random draws. */
 export interface Turn {
   sequence: Sequence;
   draws: Draws;
   nodes: NodeView[];
   allocations: AllocationView[];
-  /** The machine that was drawn; undefined if the sequence has none yet. */
+  /** The machine that the draw selected; undefined while the sequence has no machine. */
   node: NodeView | undefined;
   log(text: string): void;
 }
@@ -91,16 +91,16 @@ const allocationsSql = `
 
 export async function readStates(db: Database): Promise<Map<number, SequenceState>> {
   const bySequence = new Map<number, SequenceState>();
-  const of = (index: number): SequenceState => {
-    const known = bySequence.get(index) ?? { nodes: [], allocations: [] };
-    bySequence.set(index, known);
-    return known;
+  const stateOf = (index: number): SequenceState => {
+    const state = bySequence.get(index) ?? { nodes: [], allocations: [] };
+    bySequence.set(index, state);
+    return state;
   };
   const [nodes, allocations] = await Promise.all([
     db.query<NodeView>(nodesSql),
     db.query<AllocationView>(allocationsSql),
   ]);
-  for (const node of nodes) of(sequenceIndexOf(node)).nodes.push(node);
-  for (const allocation of allocations) of(sequenceIndexOf(allocation)).allocations.push(allocation);
+  for (const node of nodes) stateOf(sequenceIndexOf(node)).nodes.push(node);
+  for (const allocation of allocations) stateOf(sequenceIndexOf(allocation)).allocations.push(allocation);
   return bySequence;
 }

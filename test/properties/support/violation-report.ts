@@ -1,8 +1,8 @@
-/** Describes sequences that broke an invariant: their log, and the evidence in the store. */
+/** Describes sequences that broke an invariant, with their log and the evidence in the store. */
 import type { Database } from '../../../src/store/pg/database.ts';
 import type { Violation } from './invariants.ts';
 
-interface FactRow {
+interface EvidenceRow {
   at: Date;
   layer: string;
   kind: string;
@@ -10,7 +10,7 @@ interface FactRow {
   id: string;
 }
 
-const factsOf = `
+const evidenceSql = `
   select at, layer, kind, summary, coalesce(node_id, allocation_id) as id
   from evidence
   where node_id = $1
@@ -19,46 +19,46 @@ const factsOf = `
     or allocation_id in (select allocation_id from allocations where node_id = $1)
   order by xid, seq`;
 
-/** The facts about the first violation of each invariant. Read before the store is dropped. */
-export async function recordOf(db: Database, violations: readonly Violation[]): Promise<Map<string, string[]>> {
-  const record = new Map<string, string[]>();
+/** Reads the evidence about the first violation of each invariant, while the database exists. */
+export async function readEvidence(db: Database, violations: readonly Violation[]): Promise<Map<string, string[]>> {
+  const evidence = new Map<string, string[]>();
   for (const { id } of firstOfEach(violations)) {
-    const facts = await db.query<FactRow>(factsOf, [id]);
-    record.set(
+    const rows = await db.query<EvidenceRow>(evidenceSql, [id]);
+    evidence.set(
       id,
-      facts.map((fact) => `${fact.at.toISOString()} ${fact.id} ${fact.layer} ${fact.kind}: ${fact.summary}`),
+      rows.map((row) => `${row.at.toISOString()} ${row.id} ${row.layer} ${row.kind}: ${row.summary}`),
     );
   }
-  return record;
+  return evidence;
 }
 
 export const firstOfEach = (violations: readonly Violation[]): Violation[] => [
-  ...new Map(violations.toReversed().map((each) => [each.invariant, each])).values(),
+  ...new Map(violations.toReversed().map((violation) => [violation.invariant, violation])).values(),
 ];
 
-const indented = (lines: readonly string[]) => lines.map((line) => `    ${line}`).join('\n');
+const indent = (lines: readonly string[]) => lines.map((line) => `    ${line}`).join('\n');
 
 export function describeViolations(
   violations: readonly Violation[],
   logs: ReadonlyMap<number, string[]>,
-  record: ReadonlyMap<string, string[]>,
+  evidence: ReadonlyMap<string, string[]>,
 ): string {
   const described = new Set<string>();
   return firstOfEach(violations)
     .map((violation) => {
-      const alike = violations.filter(({ invariant }) => invariant === violation.invariant);
-      const broken = [
-        `BROKEN: ${violation.invariant} (${alike.length} times)`,
-        `  sequence ${violation.sequence}, ${violation.id}: ${violation.what}`,
+      const sameKind = violations.filter(({ invariant }) => invariant === violation.invariant);
+      const heading = [
+        `BROKEN: ${violation.invariant} (${sameKind.length} times)`,
+        `  sequence ${violation.sequence}, ${violation.id}: ${violation.detail}`,
       ];
-      if (described.has(violation.id)) return broken.join('\n');
+      if (described.has(violation.id)) return heading.join('\n');
       described.add(violation.id);
       return [
-        ...broken,
+        ...heading,
         '  log:',
-        indented(logs.get(violation.sequence) ?? []),
+        indent(logs.get(violation.sequence) ?? []),
         '  evidence:',
-        indented(record.get(violation.id) ?? []),
+        indent(evidence.get(violation.id) ?? []),
       ].join('\n');
     })
     .join('\n\n');

@@ -81,7 +81,7 @@ scenario({
       { phase: 'provision', outcome: 'timed_out', budget_seconds: hasty_seconds },
     ]);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a hard-coded budget',
       composition: withDeciders(({ resolveBudget }) => ({

@@ -79,7 +79,7 @@ scenario({
     expect(provision?.seconds).toBeCloseTo(secondsBetween(launched.at, rescued.at), 2);
     expect(start).toMatchObject({ phase: 'start', outcome: 'completed' });
   },
-  counters: [
+  counterTests: [
     {
       broken: 'failed machines fenced when they register',
       composition: withDeciders(({ effectOfRegistration }) => ({

@@ -217,7 +217,7 @@ scenario({
       await other.stop();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'failed machines that are not rescued',
       around: withFewer,
@@ -313,7 +313,7 @@ scenario({
       silent.close();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no provision-deadline rule',
       composition: { sweeps: (registry) => registry.filter((sweep) => sweep.name !== 'provision-deadline') },

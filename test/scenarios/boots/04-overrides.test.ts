@@ -144,7 +144,7 @@ scenario({
     for (const each of cases) expectBudget(each);
     for (const each of cases) await expectNamedInVerdict(context, each);
   },
-  counters: [
+  counterTests: [
     {
       broken: "the server's default ignored",
       composition: ignoreLevel((question) => ({ ...question, server: {} })),
@@ -202,7 +202,7 @@ scenario({
     ];
     for (const each of cases) expectBudget(each);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a class that ships without its budget',
       composition: { environment: (built) => ({ ...built, runtime_classes: { hermes: {} } }) },

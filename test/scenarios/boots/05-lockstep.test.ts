@@ -42,7 +42,7 @@ scenario({
     });
     expect(operation).toMatchObject({ error: { code: 'setup_failed', step: 'register' } });
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a driver that diagnoses nothing',
       composition: {
@@ -113,7 +113,7 @@ scenario({
     expect(moved).toMatchObject({ actor: { kind: 'token' } });
     expect(moved?.summary).toContain('a slow mirror today');
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a deadline that no rule enforces',
       composition: {

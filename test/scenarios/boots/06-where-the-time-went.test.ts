@@ -12,23 +12,23 @@ import { type ScenarioContext, scenario, whileBroken } from '../support/scenario
 type Parts = Pick<typeof Explaining, 'slowStages'> &
   Pick<typeof BootReports, 'readBootReport'> &
   Pick<typeof NodeLogs, 'readBootStages'>;
-const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 const right = vi.hoisted(() => ({}) as Parts);
 
 vi.mock(import('../../../src/lifecycle/boots/slow-stages.ts'), async (original) => {
   const whole = await original();
   right.slowStages = whole.slowStages;
-  return { ...whole, slowStages: (...args) => (wrong.slowStages ?? whole.slowStages)(...args) };
+  return { ...whole, slowStages: (...args) => (brokenParts.slowStages ?? whole.slowStages)(...args) };
 });
 vi.mock(import('../../../src/contract/agent/boot-report/read.ts'), async (original) => {
   const whole = await original();
   right.readBootReport = whole.readBootReport;
-  return { ...whole, readBootReport: (text) => (wrong.readBootReport ?? whole.readBootReport)(text) };
+  return { ...whole, readBootReport: (text) => (brokenParts.readBootReport ?? whole.readBootReport)(text) };
 });
 vi.mock(import('../../../src/store/agents/boot-stages.ts'), async (original) => {
   const whole = await original();
   right.readBootStages = whole.readBootStages;
-  return { ...whole, readBootStages: (...args) => (wrong.readBootStages ?? whole.readBootStages)(...args) };
+  return { ...whole, readBootStages: (...args) => (brokenParts.readBootStages ?? whole.readBootStages)(...args) };
 });
 
 /** A measured boot of 423 s. Most of it is a script, and most of the script is its set-up. */
@@ -140,10 +140,10 @@ scenario({
     await checkBlamedStages(context);
     await checkAgentStages(context, launched, simulated);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'stages without their parents',
-      around: whileBroken(wrong, {
+      around: whileBroken(brokenParts, {
         readBootStages: async (...args) =>
           (await right.readBootStages(...args)).map(({ parent: _, ...stage }) => stage),
       }),
@@ -151,17 +151,17 @@ scenario({
     },
     {
       broken: 'slow stages that are never named',
-      around: whileBroken(wrong, { slowStages: () => [] }),
+      around: whileBroken(brokenParts, { slowStages: () => [] }),
       fails: /by their share of the boot/,
     },
     {
       broken: 'an ignored history',
-      around: whileBroken(wrong, { slowStages: (stages) => right.slowStages(stages, new Map()) }),
+      around: whileBroken(brokenParts, { slowStages: (stages) => right.slowStages(stages, new Map()) }),
       fails: /against the history of the pool/,
     },
     {
       broken: 'a cloud-init parser that takes every stage for the whole boot',
-      around: whileBroken(wrong, {
+      around: whileBroken(brokenParts, {
         readBootReport: (text) => ({
           stages: right.readBootReport(text).stages.map(({ parent: _, ...stage }) => stage),
         }),

@@ -88,7 +88,7 @@ scenario({
     expect(sample?.outcome).toBe('completed');
     expect(sample?.seconds, 'the sample counts the boot, not the queue').toBeLessThan(queued_seconds);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a wait for capacity that counts as booting',
       composition: provider(true),

@@ -21,7 +21,7 @@ import { causesOf, externalPool, nodeOf, waitForNode } from '../support/machines
 import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 
 /** A counter-test can replace the answer to a refused registration here. */
-const wrong = vi.hoisted(() => ({}) as { replaceProblem?: (problem: ApiProblem) => ApiProblem });
+const brokenParts = vi.hoisted(() => ({}) as { replaceProblem?: (problem: ApiProblem) => ApiProblem });
 
 vi.mock(import('../../../src/store/agents/register.ts'), async (original) => {
   const whole = await original();
@@ -29,7 +29,7 @@ vi.mock(import('../../../src/store/agents/register.ts'), async (original) => {
     try {
       return await whole.register(...args);
     } catch (error) {
-      throw error instanceof ApiProblem && wrong.replaceProblem ? wrong.replaceProblem(error) : error;
+      throw error instanceof ApiProblem && brokenParts.replaceProblem ? brokenParts.replaceProblem(error) : error;
     }
   };
   return { ...whole, register };
@@ -172,10 +172,10 @@ scenario({
     await expectGivesUpInTime(context, hopeless, unknown);
     await answersEachCase(context);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a machine without a record treated as unknown',
-      around: whileBroken(wrong, {
+      around: whileBroken(brokenParts, {
         replaceProblem: (problem) =>
           problem.code === 'enrollment_pending' ? new ApiProblem('enrollment_invalid') : problem,
       }),
@@ -183,7 +183,7 @@ scenario({
     },
     {
       broken: 'an enrollment_pending answer without a deadline',
-      around: whileBroken(wrong, {
+      around: whileBroken(brokenParts, {
         replaceProblem: ({ code, extras: { deadline_at: _, ...extras } }) => new ApiProblem(code, extras),
       }),
       fails: /waited .* for the machine to give up/,

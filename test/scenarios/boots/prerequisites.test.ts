@@ -22,12 +22,12 @@ import {
 import { type ScenarioContext, scenario, whileBroken, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 type Parts = Pick<typeof Prerequisites, 'reportPrerequisites'>;
-const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/agents/prerequisites.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,
-    reportPrerequisites: (...args) => (wrong.reportPrerequisites ?? whole.reportPrerequisites)(...args),
+    reportPrerequisites: (...args) => (brokenParts.reportPrerequisites ?? whole.reportPrerequisites)(...args),
   };
 });
 
@@ -76,7 +76,7 @@ scenario({
     await waitForNode(context, machine.node_id, 'ready');
     expect(await causesOf(context, machine.node_id)).toEqual(['join', 'registration', 'claim-ready']);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a report of ready that counts before the checks',
       composition: withDeciders((right) => ({
@@ -86,7 +86,7 @@ scenario({
     },
     {
       broken: 'ignored check reports',
-      around: whileBroken(wrong, { reportPrerequisites: async () => 'starting' }),
+      around: whileBroken(brokenParts, { reportPrerequisites: async () => 'starting' }),
       fails: /waited .* for node to be ready/,
     },
   ],
@@ -122,10 +122,10 @@ scenario({
       'claim-ready',
     ]);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'ignored check reports',
-      around: whileBroken(wrong, { reportPrerequisites: async () => 'starting' }),
+      around: whileBroken(brokenParts, { reportPrerequisites: async () => 'starting' }),
       fails: /waited .* for node to be failed/,
     },
   ],
@@ -145,7 +145,7 @@ scenario({
       await beats.stop();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no start-deadline rule',
       composition: withoutSweep('start-deadline'),
@@ -201,10 +201,10 @@ scenario({
     const { reason } = await waitForAllocation(context, doomed, 'failed');
     expect(reason).toMatch(/gpu-driver is missing.*prerequisite_missing/);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'ignored check reports',
-      around: whileBroken(wrong, { reportPrerequisites: async () => 'starting' }),
+      around: whileBroken(brokenParts, { reportPrerequisites: async () => 'starting' }),
       fails: /waited .* for machine of equipped-others to be ready/,
       patience_seconds: 10,
     },

@@ -54,7 +54,7 @@ scenario({
     const waited = await waitForFailure(context, { provision_seconds, silence_seconds: 1 });
     expect(waited, 'the boot failed at its budget').toBeGreaterThanOrEqual(2 * provision_seconds);
   },
-  counters: [{ broken: 'ignored progress', composition: ignoreProgress, fails: /failed at its budget/ }],
+  counterTests: [{ broken: 'ignored progress', composition: ignoreProgress, fails: /failed at its budget/ }],
 });
 
 scenario({
@@ -65,5 +65,5 @@ scenario({
     const waited = await waitForFailure(context, { provision_seconds, silence_seconds: 1 });
     expect(waited).toBeLessThan(provision_seconds / 2);
   },
-  counters: [{ broken: 'ignored progress', composition: ignoreProgress, fails: /waited .* for the boot to fail/ }],
+  counterTests: [{ broken: 'ignored progress', composition: ignoreProgress, fails: /waited .* for the boot to fail/ }],
 });

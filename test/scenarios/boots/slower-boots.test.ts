@@ -77,7 +77,7 @@ scenario({
       { finding_id: slowPull.finding_id, actor: { name: 'admin' } },
     ]);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no boot-shift rule',
       composition: withoutSweep('boot-shift'),

@@ -17,10 +17,10 @@ import {
 import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof NodeRetire, 'retireIn'>;
-const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/release/node-retire.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, retireIn: (...args) => (wrong.retireIn ?? whole.retireIn)(...args) };
+  return { ...whole, retireIn: (...args) => (brokenParts.retireIn ?? whole.retireIn)(...args) };
 });
 
 const pool = 'shared';
@@ -68,10 +68,10 @@ scenario({
     const rejoined = await readyMachine(context, 'm1');
     expect((await waitForAllocation(context, bmart, 'active')).node_id).toBe(rejoined.node_id);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a retry that does not retire the failed machine',
-      around: whileBroken<Parts>(wrong, { retireIn: async () => undefined }),
+      around: whileBroken<Parts>(brokenParts, { retireIn: async () => undefined }),
       // Otherwise the mark `unproven_since` would also keep the machine from the next tenant.
       composition: forgetsUnproven,
       fails: /the next tenant got an unproven machine/,

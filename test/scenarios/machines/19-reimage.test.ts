@@ -1,6 +1,6 @@
 /**
- * A reimaged machine is checked again as a new instance. The records of the old instance stay, and
- * its calls are refused as fenced.
+ * A reimaged machine becomes a new instance, and its prerequisites are checked again. The records
+ * of the old instance stay readable, and its calls are refused with `instance_fenced`.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,15 +19,15 @@ import { type ScenarioContext, scenario, whileBroken } from '../support/scenario
 
 type Session = AgentSessions.AgentSession | undefined;
 type Parts = Pick<typeof NewInstance, 'followPool'> &
-  Pick<typeof Teardown, 'tearDown'> & { recognized(session: Session): Session };
-const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+  Pick<typeof Teardown, 'tearDown'> & { alterSession(session: Session): Session };
+const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/provision/new-instance.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, followPool: (...args) => (wrong.followPool ?? whole.followPool)(...args) };
+  return { ...whole, followPool: (...args) => (brokenParts.followPool ?? whole.followPool)(...args) };
 });
 vi.mock(import('../../../src/operations/release/teardown.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, tearDown: (...args) => (wrong.tearDown ?? whole.tearDown)(...args) };
+  return { ...whole, tearDown: (...args) => (brokenParts.tearDown ?? whole.tearDown)(...args) };
 });
 vi.mock(import('../../../src/store/agents/sessions/agent-sessions.ts'), async (original) => {
   const whole = await original();
@@ -35,8 +35,9 @@ vi.mock(import('../../../src/store/agents/sessions/agent-sessions.ts'), async (o
     ...whole,
     createAgentSessions: (db) => {
       const sessions = whole.createAgentSessions(db);
-      const recognized = (session: Session) => (wrong.recognized ? wrong.recognized(session) : session);
-      return { ...sessions, find: async (...args) => recognized(await sessions.find(...args)) };
+      const alterSession = (session: Session) =>
+        brokenParts.alterSession ? brokenParts.alterSession(session) : session;
+      return { ...sessions, find: async (...args) => alterSession(await sessions.find(...args)) };
     },
   };
 });
@@ -56,7 +57,7 @@ const spec = {
 const declareRig = (context: ScenarioContext, document: Partial<PoolDocument> = {}) =>
   localPool(context, 'rig', { heartbeat, reuse: true, max_nodes: 1, spec, ...document });
 
-const act = (context: ScenarioContext, id: string, body: { reason: string; dry_run?: boolean }) =>
+const reimage = (context: ScenarioContext, id: string, body: { reason: string; dry_run?: boolean }) =>
   callRoute(
     context.server.url,
     'node-act',
@@ -64,8 +65,8 @@ const act = (context: ScenarioContext, id: string, body: { reason: string; dry_r
     { bearer: context.server.token },
   );
 
-const expectRefused = async (context: ScenarioContext, id: string, why: RegExp) => {
-  const answer = await act(context, id, { reason: 'try' });
+const expectReimageRefused = async (context: ScenarioContext, id: string, why: RegExp) => {
+  const answer = await reimage(context, id, { reason: 'try' });
   expectProblem(answer, 'action_illegal');
   expect(String(answer.body.detail)).toMatch(why);
 };
@@ -74,7 +75,7 @@ const expectRefused = async (context: ScenarioContext, id: string, why: RegExp) 
 async function freeMachine(context: ScenarioContext): Promise<{ node_id: string; node_instance_id: string }> {
   const { allocation } = await context.client.call('allocation-create', { body: { pool: 'rig' } });
   const { node_id } = await waitForAllocation(context, allocation.allocation_id, 'active');
-  await expectRefused(context, node_id ?? '', /An allocation uses it; release the allocation first/);
+  await expectReimageRefused(context, node_id ?? '', /An allocation uses it; release the allocation first/);
   await context.client.call('allocation-release', { params: { id: allocation.allocation_id } });
   await waitForAllocation(context, allocation.allocation_id, 'released');
   const node = await waitForNode(context, node_id ?? '', 'ready');
@@ -88,16 +89,16 @@ const waitForNewInstance = (context: ScenarioContext, id: string, former: string
   });
 
 /**
- * Records of an instance survive its replacement, and so does the evidence that its agent and its
- * provider froze.
+ * The records of an instance survive its replacement, together with the diagnostics that its agent
+ * and its provider saved before the teardown.
  */
-async function expectKept(
+async function expectRecordsKept(
   context: ScenarioContext,
   id: string,
   instance: string,
   before: Awaited<ReturnType<typeof recordOf>>,
 ) {
-  const after = await context.waitFor('the frozen evidence of the former instance', async () => {
+  const after = await context.waitFor('the saved diagnostics of the former instance', async () => {
     const found = await recordOf(context, id, instance);
     const kept =
       ['proof.absent', 'instance.revoked'].every((kind) => found.facts.includes(kind)) &&
@@ -122,33 +123,33 @@ async function timelineOf(context: ScenarioContext, node_id: string): Promise<Ev
   return facts;
 }
 
-/** After the machine is retired, the lines and verdicts of each instance are still readable. */
-async function expectRecordsSurvive(
+/** Retires the machine and expects the lines and verdicts of each instance to stay readable. */
+async function expectRecordsSurviveRetirement(
   context: ScenarioContext,
   node_id: string,
   allocation_id: string,
   instances: string[],
 ) {
-  const instancesIn = (story: Evidence[]) =>
-    new Set(story.filter(({ kind }) => kind.startsWith('node.')).map(({ node_instance_id }) => node_instance_id));
+  const instancesIn = (facts: Evidence[]) =>
+    new Set(facts.filter(({ kind }) => kind.startsWith('node.')).map(({ node_instance_id }) => node_instance_id));
   // A timeline shows nothing newer than the oldest open transaction, so the latest facts may appear
   // a moment later.
-  const story = await context.waitFor('every instance on the timeline', async () => {
+  const timeline = await context.waitFor('every instance on the timeline', async () => {
     const facts = await timelineOf(context, node_id);
     return instancesIn(facts).size >= instances.length ? facts : undefined;
   });
-  expect(instancesIn(story)).toEqual(new Set(instances));
+  expect(instancesIn(timeline)).toEqual(new Set(instances));
   const before = {
-    story,
+    timeline,
     records: await Promise.all(instances.map((each) => recordOf(context, node_id, each))),
   };
-  const failure = before.story.find(({ kind }) => kind === 'node.failed');
+  const failure = before.timeline.find(({ kind }) => kind === 'node.failed');
   await context.client.call('allocation-release', { params: { id: allocation_id } });
   await waitForAllocation(context, allocation_id, 'released');
   await context.client.call('node-act', { params: { id: node_id, action: 'retire' }, body: { reason: 'scrapped' } });
   await waitForNode(context, node_id, 'retired');
 
-  expect((await timelineOf(context, node_id)).slice(0, before.story.length)).toEqual(before.story);
+  expect((await timelineOf(context, node_id)).slice(0, before.timeline.length)).toEqual(before.timeline);
   for (const [place, instance] of instances.entries()) {
     const after = await recordOf(context, node_id, instance);
     const kept = before.records[place];
@@ -180,7 +181,7 @@ scenario({
 
     await writeFile(scratch, '');
     await declareRig(context, { requires: [{ name: 'scratch-disk', check: `test -e ${scratch}` }] });
-    const predicted = await act(context, node_id, { reason: 'try', dry_run: true });
+    const predicted = await reimage(context, node_id, { reason: 'try', dry_run: true });
     expect(predicted.body).toMatchObject({
       dry_run: true,
       node: { status: 'ready' },
@@ -198,7 +199,7 @@ scenario({
     const replacement = await waitForNewInstance(context, node_id, former);
     expect((await causesOf(context, node_id)).slice(-4)).toEqual(['reimage', 'proof', 'registration', 'claim-ready']);
     await expectFenced(context, credentials);
-    await expectKept(context, node_id, former, before);
+    await expectRecordsKept(context, node_id, former, before);
     const current = await context.waitFor('the prerequisite to be reported', async () => {
       const found = await recordOf(context, node_id, replacement.node_instance_id ?? '');
       return found.facts.includes('prerequisite.met') ? found : undefined;
@@ -206,37 +207,37 @@ scenario({
     expect(current.lines.some(({ line }) => line === 'the rig is set up')).toBe(true);
 
     await rm(scratch);
-    expect((await act(context, node_id, { reason: 'once more' })).status).toBe(200);
+    expect((await reimage(context, node_id, { reason: 'try again' })).status).toBe(200);
     const failed = await waitForNode(context, node_id, 'failed');
     expect(failed.verdict?.rule).toBe('provision-error');
     expect(failed.verdict?.reason).toMatch(/scratch-disk is missing.*prerequisite_missing/);
     expect(failed.deadline_at).not.toBeNull();
 
     await writeFile(scratch, '');
-    expect((await act(context, node_id, { reason: 'the disk is back' })).status).toBe(200);
-    const back = await waitForNewInstance(context, node_id, failed.node_instance_id ?? '');
+    expect((await reimage(context, node_id, { reason: 'the disk is back' })).status).toBe(200);
+    const repaired = await waitForNewInstance(context, node_id, failed.node_instance_id ?? '');
     const { allocation } = await context.client.call('allocation-create', { body: { pool: 'rig' } });
     const { node_id: served } = await waitForAllocation(context, allocation.allocation_id, 'active');
-    expect({ node_id: served, occupancy: back.occupancy }).toEqual({ node_id, occupancy: 'free' });
-    const laterInstances = [replacement, failed, back].map(({ node_instance_id }) => node_instance_id ?? '');
-    await expectRecordsSurvive(context, node_id, allocation.allocation_id, [former, ...laterInstances]);
+    expect({ node_id: served, occupancy: repaired.occupancy }).toEqual({ node_id, occupancy: 'free' });
+    const laterInstances = [replacement, failed, repaired].map(({ node_instance_id }) => node_instance_id ?? '');
+    await expectRecordsSurviveRetirement(context, node_id, allocation.allocation_id, [former, ...laterInstances]);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a replaced instance treated as unknown',
-      around: whileBroken(wrong, {
-        recognized: (session) => (session?.fence.kind === 'fenced' ? undefined : session),
+      around: whileBroken(brokenParts, {
+        alterSession: (session) => (session?.fence.kind === 'fenced' ? undefined : session),
       }),
       fails: /credential_unknown/,
     },
     {
       broken: 'a new instance with the old pool document',
-      around: whileBroken(wrong, { followPool: async (_, node) => node }),
+      around: whileBroken(brokenParts, { followPool: async (_, node) => node }),
       fails: /waited .* for the prerequisite to be reported/,
     },
     {
       broken: 'a log that is deleted with its machine',
-      around: whileBroken(wrong, {
+      around: whileBroken(brokenParts, {
         async tearDown(context, services, down) {
           const { tearDown } = await vi.importActual<typeof Teardown>('../../../src/operations/release/teardown.ts');
           const proof = await tearDown(context, services, down);
@@ -260,26 +261,25 @@ scenario({
     const { node_id, node_instance_id: former } = await freeMachine(context);
     const credentials = await credentialsOf(context, former);
     await rm(cleanable);
-    expect((await act(context, node_id, { reason: 'a new kernel' })).status).toBe(200);
+    expect((await reimage(context, node_id, { reason: 'a new kernel' })).status).toBe(200);
     const quarantined = await waitForNode(context, node_id, 'quarantined');
     expect(quarantined).toMatchObject({ node_instance_id: former, fenced: true, verdict: { rule: 'clean-error' } });
-    expect(quarantined.verdict?.reason).toMatch(/^imaging it anew failed at step clean \(owner node\): .*code 3/);
-    // The machine is half taken down, so neither its old instance nor an operator may bring it
-    // back.
+    expect(quarantined.verdict?.reason).toMatch(/^reimaging it failed at step clean \(owner node\): .*code 3/);
+    // The machine is half torn down, so its old instance is fenced and cannot be reactivated.
     await expectFenced(context, credentials);
-    const back = { params: { id: node_id, action: 'reactivate' }, body: { reason: 'try' } } as const;
-    const refused = await callRoute(context.server.url, 'node-act', back, { bearer: context.server.token });
+    const reactivation = { params: { id: node_id, action: 'reactivate' }, body: { reason: 'try' } } as const;
+    const refused = await callRoute(context.server.url, 'node-act', reactivation, { bearer: context.server.token });
     expectProblem(refused, 'action_illegal');
     expect(String(refused.body.detail)).toMatch(/Its instance is fenced .*reimage it/s);
 
     await writeFile(cleanable, '');
-    expect((await act(context, node_id, { reason: 'the array is free' })).status).toBe(200);
+    expect((await reimage(context, node_id, { reason: 'the array is free' })).status).toBe(200);
     await waitForNewInstance(context, node_id, former);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a teardown that does nothing',
-      around: whileBroken(wrong, { tearDown: async () => {} }),
+      around: whileBroken(brokenParts, { tearDown: async () => {} }),
       fails: /waited .* for node to be quarantined/,
     },
   ],

@@ -27,14 +27,14 @@ import { type ScenarioContext, scenario, whileBroken } from '../support/scenario
 
 type Parts = Pick<typeof Ping, 'proveByPing'> &
   Pick<typeof Teardown, 'removeMachine'> & { mayMove(move: AllocationTransition.AllocationMove): boolean };
-const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/provision/ping.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, proveByPing: (...args) => (wrong.proveByPing ?? whole.proveByPing)(...args) };
+  return { ...whole, proveByPing: (...args) => (brokenParts.proveByPing ?? whole.proveByPing)(...args) };
 });
 vi.mock(import('../../../src/operations/release/teardown.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, removeMachine: (...args) => (wrong.removeMachine ?? whole.removeMachine)(...args) };
+  return { ...whole, removeMachine: (...args) => (brokenParts.removeMachine ?? whole.removeMachine)(...args) };
 });
 vi.mock(import('../../../src/store/transitions/allocation-transition.ts'), async (original) => {
   const whole = await original();
@@ -43,7 +43,7 @@ vi.mock(import('../../../src/store/transitions/allocation-transition.ts'), async
     moveAllocations: (tx, moves, ...rest) =>
       whole.moveAllocations(
         tx,
-        moves.filter((move) => wrong.mayMove?.(move) ?? true),
+        moves.filter((move) => brokenParts.mayMove?.(move) ?? true),
         ...rest,
       ),
   };
@@ -114,7 +114,7 @@ scenario({
     await expectFenced(context, credentials);
     expect(await allocationOf(context, allocation)).toMatchObject({
       status: 'active',
-      reason: 'its machine enrols anew',
+      reason: 'its machine is enrolling again',
     });
 
     const second = await startAgent(context, { enrollment_token });
@@ -133,10 +133,10 @@ scenario({
     await expectPinged(context, id);
     expect(second.hasEnded()).toBe(false);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'an operation that sends no ping',
-      around: whileBroken(wrong, { proveByPing: async () => {} }),
+      around: whileBroken(brokenParts, { proveByPing: async () => {} }),
       fails: /waited .* for a ping to be claimed and answered/,
     },
   ],
@@ -183,10 +183,10 @@ scenario({
     const imaged = await act(context, id, 'reimage', {});
     expect(String(imaged.body.detail)).toMatch(/external machine.*then re-enroll it/);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'an allocation that is not rescued',
-      around: whileBroken(wrong, { mayMove: ({ by, actor }) => by !== 'rescue' || !actor }),
+      around: whileBroken(brokenParts, { mayMove: ({ by, actor }) => by !== 'rescue' || !actor }),
       fails: /the allocation of the machine/,
     },
   ],
@@ -217,10 +217,10 @@ scenario({
       false,
     );
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a former machine that is not removed',
-      around: whileBroken(wrong, { removeMachine: async () => ({ kind: 'absent', nonce: '', checked: [] }) }),
+      around: whileBroken(brokenParts, { removeMachine: async () => ({ kind: 'absent', nonce: '', checked: [] }) }),
       fails: /the directory of the former instance/,
     },
   ],

@@ -20,17 +20,17 @@ import { externalPool, waitForNode } from '../support/machines.ts';
 import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof ServerChecks, 'checkServerIdentity'> & Pick<typeof Checkup, 'checkPing'>;
-const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/doctor/server-checks.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,
-    checkServerIdentity: (...args) => (wrong.checkServerIdentity ?? whole.checkServerIdentity)(...args),
+    checkServerIdentity: (...args) => (brokenParts.checkServerIdentity ?? whole.checkServerIdentity)(...args),
   };
 });
 vi.mock(import('../../../src/lifecycle/explain/checkup.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, checkPing: (...args) => (wrong.checkPing ?? whole.checkPing)(...args) };
+  return { ...whole, checkPing: (...args) => (brokenParts.checkPing ?? whole.checkPing)(...args) };
 });
 
 const heartbeat = { interval_seconds: 0.3, stale_after_seconds: 6 };
@@ -204,10 +204,12 @@ scenario({
     const output = await runCli(['doctor', stage.node_id], { server: stage.proxy.url, env });
     expect(output).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('✔ result') });
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a doctor that accepts the answer of any server',
-      around: whileBroken(wrong, { checkServerIdentity: async () => ({ state: 'ok', says: 'somebody answers' }) }),
+      around: whileBroken(brokenParts, {
+        checkServerIdentity: async () => ({ state: 'ok', says: 'somebody answers' }),
+      }),
       fails: /^another installation/,
     },
   ],
@@ -291,10 +293,10 @@ scenario({
     });
     expect(await both(), 'heartbeat').toEqual(twice(silent));
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a server that counts a leased ping as answered',
-      around: whileBroken(wrong, {
+      around: whileBroken(brokenParts, {
         checkPing: ({ leases }) => {
           const ok = leases > 0;
           const code = ok ? null : 'task_unclaimed';

@@ -152,7 +152,7 @@ scenario({
     expect((await allocationOf(context, aside.allocation_id)).status).toBe('active');
     expect(await countEvidence(context, aside.node_id, 'finding.opened')).toBe(1);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no drift rule',
       composition: withoutSweep('drift'),
@@ -213,7 +213,7 @@ scenario({
     await waitForFinding(context, mended.node_id, 'repaired');
     expect((await nodeOf(context, mended.node_id)).status).toBe('starting');
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no drift rule',
       composition: withoutSweep('drift'),
@@ -271,7 +271,7 @@ scenario({
     // The place of the retired machine in the pool is free again.
     await allocateActive(context, 'ghosts');
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no drift rule',
       composition: withoutSweep('drift'),
@@ -300,7 +300,7 @@ scenario({
     await context.client.call('allocation-release', { params: { id: allocation.allocation_id } });
     expect(await waitForFinding(context, 'broken/1', 'resolved')).toMatchObject({ status: 'resolved' });
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no repeat-failure rule',
       composition: withoutSweep('repeat-failure'),

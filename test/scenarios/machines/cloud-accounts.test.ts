@@ -93,8 +93,11 @@ test('redacts the secrets that a cloud quotes, in every record', async () => {
   for (const id of refused) {
     const { reason } = await waitForStatus(client, id, 'failed');
     expect(reason).toContain('denied for');
-    const { items } = await client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
-    expect(items.length).toBeGreaterThan(3);
+    // The timeline shows facts once every earlier transaction of the database has ended.
+    await until('the timeline to show the refusal', async () => {
+      const { items } = await client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
+      return items.length > 3;
+    });
   }
   arm.faults.clear();
   ec2.heal();

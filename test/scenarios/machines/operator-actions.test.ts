@@ -83,7 +83,7 @@ scenario({
       await machine.heartbeats.stop();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no check whether a drained machine is empty',
       composition: withoutSweep('drained'),
@@ -130,7 +130,7 @@ scenario({
       await machine.heartbeats.stop();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a machine that counts as empty while it is in use',
       composition: {
@@ -193,7 +193,7 @@ scenario({
       await machine.heartbeats.stop();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a release that overrides a quarantine',
       composition: {
@@ -268,7 +268,7 @@ scenario({
       await machine.heartbeats.stop();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a provider that cannot be reached',
       composition: {

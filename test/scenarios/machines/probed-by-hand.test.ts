@@ -80,7 +80,7 @@ scenario({
       for (const each of heartbeats) await each.stop();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a task that expires before it can be leased',
       composition: {

@@ -7,7 +7,7 @@ import { pause, now as present, secondsBetween, secondsLater, systemClock } from
 import type { Composition } from '../../../src/server/opening.ts';
 import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
 import { databaseClock } from '../../../src/store/pg/database-clock.ts';
-import { beatAs, placedCredential, placedRows, placeNodes } from '../../../src/store/testing/placed-nodes.ts';
+import { placedCredential, placedRows, placeNodes, storeHeartbeats } from '../../../src/store/testing/placed-nodes.ts';
 import { testDatabase } from '../../support/database.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { claimsSteadyIngest } from '../support/broken-servers.ts';
@@ -46,7 +46,7 @@ async function insertMachines(db: Database): Promise<void> {
     after: servingCount + bootingCount,
     status: 'starting',
   });
-  await beatAs(db, [...ready, ...startingNodes], heartbeat, at);
+  await storeHeartbeats(db, [...ready, ...startingNodes], heartbeat, at);
   await db.query('analyze');
 }
 

@@ -48,7 +48,7 @@ scenario({
     await waitForAllocation(context, waiting, 'provisioning', 'failed');
     expect((await allocationOf(context, waiting)).node_id).not.toBeNull();
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no brake',
       composition: withDeciders(() => ({ decideBrake: () => ({ allow: 'all' }) })),

@@ -13,14 +13,14 @@ import { type BeatingFleet, beatingFleet, type FleetMachine } from '../support/f
 import { externalPool, nodeOf, waitForNode } from '../support/machines.ts';
 import { type ScenarioContext, scenario, whileBroken, withDeciders, withoutSweep } from '../support/scenario.ts';
 
-const wrong = vi.hoisted(() => ({}) as { minNodes?: number });
+const brokenParts = vi.hoisted(() => ({}) as { minNodes?: number });
 vi.mock(import('../../../src/store/supervision/brake.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,
     readBrakeState: async (...args) => {
       const memory = await whole.readBrakeState(...args);
-      const { minNodes } = wrong;
+      const { minNodes } = brokenParts;
       const policies = [...memory.policies].map(
         ([name, policy]) => [name, { ...policy, min_nodes: minNodes ?? policy.min_nodes }] as const,
       );
@@ -194,7 +194,7 @@ scenario({
       await fleet.end();
     }
   },
-  counters: [
+  counterTests: [
     { broken: 'no brake', composition: noBrake, fails: /waited .* for the silent machines to be held/ },
     {
       broken: 'held machines that are never released',
@@ -240,7 +240,7 @@ scenario({
       await Promise.all([...fleets, alone].map((fleet) => fleet.end()));
     }
   },
-  counters: [{ broken: 'no brake', composition: noBrake, fails: /waited .* for the silent machines to be held/ }],
+  counterTests: [{ broken: 'no brake', composition: noBrake, fails: /waited .* for the silent machines to be held/ }],
 });
 
 scenario({
@@ -257,10 +257,10 @@ scenario({
       await fleet.end();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a brake that acts on a single machine',
-      around: whileBroken(wrong, { minNodes: 1 }),
+      around: whileBroken(brokenParts, { minNodes: 1 }),
       fails: /waited .* for node to be offline/,
     },
   ],

@@ -157,7 +157,7 @@ scenario({
       await end();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'rules that ignore the mode',
       composition: withDeciders(() => ({ isObserveOnly: () => false })),
@@ -193,7 +193,7 @@ scenario({
       await fleet.end();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'rules that ignore the mode',
       composition: withDeciders(() => ({ isObserveOnly: () => false })),
@@ -221,7 +221,7 @@ scenario({
     await waitForNode(context, node.node_id, 'failed');
     await waitForNode(context, silent.node_id, 'offline');
   },
-  counters: [
+  counterTests: [
     {
       broken: 'rules that keep observing',
       composition: withDeciders(() => ({ isObserveOnly: (_cause, trigger) => trigger === 'rule' })),

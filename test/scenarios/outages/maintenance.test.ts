@@ -13,10 +13,10 @@ import { causesOf, externalPool, nodeOf, waitForNode } from '../support/machines
 import { type ScenarioContext, scenario, whileBroken, withoutSweep } from '../support/scenario.ts';
 
 type Parts = Pick<typeof Windows, 'activeWindows'>;
-const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/rows/maintenance.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, activeWindows: (...args) => (wrong.activeWindows ?? whole.activeWindows)(...args) };
+  return { ...whole, activeWindows: (...args) => (brokenParts.activeWindows ?? whole.activeWindows)(...args) };
 });
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
@@ -144,10 +144,10 @@ scenario({
       await Promise.all([inPoolBeats.end(), inZoneBeats.end(), labelled.end()]);
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'rules that ignore windows',
-      around: whileBroken(wrong, { activeWindows: async () => [] }),
+      around: whileBroken(brokenParts, { activeWindows: async () => [] }),
       fails: /waited .* for rescue-over to be held/,
     },
     {
@@ -177,10 +177,10 @@ scenario({
       await beats.end();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'windows that hold every machine',
-      around: whileBroken(wrong, {
+      around: whileBroken(brokenParts, {
         activeWindows: async (_, at) => [
           {
             name: 'all',
@@ -228,5 +228,5 @@ scenario({
       'maintenance_not_found',
     );
   },
-  counters: [],
+  counterTests: [],
 });

@@ -20,19 +20,19 @@ import {
 } from '../support/slow-cluster.ts';
 
 type Parts = Pick<typeof publishing, 'publishProgress'>;
-const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/operations/publish-progress.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, publishProgress: (...args) => (wrong.publishProgress ?? whole.publishProgress)(...args) };
+  return { ...whole, publishProgress: (...args) => (brokenParts.publishProgress ?? whole.publishProgress)(...args) };
 });
-const neverPublishing = whileBroken<Parts>(wrong, { publishProgress: async () => {} });
+const neverPublishing = whileBroken<Parts>(brokenParts, { publishProgress: async () => {} });
 
 let cluster: SlowCluster;
 const settings = offerCluster(slowCluster, (made) => {
   cluster = made;
 });
 const creating = 'arm_create_or_update';
-const creatingMessage = 'AKS state: Creating · ARM 1m 40s';
+const creatingMessage = 'AKS state: Creating · for 1m 40s';
 
 const waitForProgress = (context: ScenarioContext, id: string, what: string, fits: (progress: Progress) => boolean) =>
   context.waitFor(what, async () => {
@@ -99,7 +99,7 @@ scenario({
     expect(published.length).toBeGreaterThan(1);
     for (const { data } of published) expect(data).toMatchObject({ step: expect.any(Number), total_steps: totalSteps });
   },
-  counters: [{ broken: 'nothing published', around: neverPublishing, fails: /for the first message/ }],
+  counterTests: [{ broken: 'nothing published', around: neverPublishing, fails: /for the first message/ }],
 });
 
 scenario({
@@ -128,7 +128,7 @@ scenario({
     expect(withoutTimeFields(again)).toEqual(withoutTimeFields(first));
     expect(again?.elapsed_seconds).toBeGreaterThanOrEqual(first.elapsed_seconds);
   },
-  counters: [{ broken: 'nothing published', around: neverPublishing, fails: /for the message/ }],
+  counterTests: [{ broken: 'nothing published', around: neverPublishing, fails: /for the message/ }],
 });
 
 /** A driver that treats a running cluster as ready. */
@@ -174,7 +174,7 @@ scenario({
     expect(progress.percent).toBeLessThan(100);
     expect(error?.message).toContain(denied);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a provider that counts as done too early',
       composition: offerCluster(
@@ -217,7 +217,7 @@ scenario({
     expect(after.retry_after_seconds).toBeUndefined();
     expect(after.percent).toBeGreaterThanOrEqual(busy.percent);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a conflict at the provider treated as a failure',
       composition: offerCluster(

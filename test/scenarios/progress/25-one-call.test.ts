@@ -8,10 +8,10 @@ import { localPool, waitForAllocation } from '../support/machines.ts';
 import { scenario, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof tries, 'notify'>;
-const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/engine/tries.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, notify: (...args) => (wrong.notify ?? whole.notify)(...args) };
+  return { ...whole, notify: (...args) => (brokenParts.notify ?? whole.notify)(...args) };
 });
 
 const providerMessage = 'the provider is working';
@@ -57,10 +57,10 @@ scenario({
       (await db.countEvidence(allocation.allocation_id, 'operation.progress')) > 0 ? true : undefined,
     );
   },
-  counters: [
+  counterTests: [
     {
       broken: 'an engine that fails on unpublished progress',
-      around: whileBroken<Parts>(wrong, { notify: async (_, __, call) => call() }),
+      around: whileBroken<Parts>(brokenParts, { notify: async (_, __, call) => call() }),
       fails: /for allocation to be active or failed/,
     },
   ],

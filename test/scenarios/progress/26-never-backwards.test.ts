@@ -14,10 +14,10 @@ import { describeStory, type WaitFor, whileBroken } from '../support/scenario.ts
 import { phases, slowCluster, stepOf, waitOutcome } from '../support/slow-cluster.ts';
 
 type Parts = Pick<typeof steps, 'reachPhase'>;
-const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/operations/steps.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, reachPhase: (...args) => (wrong.reachPhase ?? whole.reachPhase)(...args) };
+  return { ...whole, reachPhase: (...args) => (brokenParts.reachPhase ?? whole.reachPhase)(...args) };
 });
 
 /** A broken `reachPhase` that follows every reported phase, also an earlier one. */
@@ -109,7 +109,7 @@ async function story(composition: Composition, waitFor: WaitFor): Promise<void> 
 describeStory('a slow cluster', story, [
   {
     broken: 'steps that follow every reported phase',
-    around: whileBroken<Parts>(wrong, { reachPhase: followEveryPhase }),
+    around: whileBroken<Parts>(brokenParts, { reachPhase: followEveryPhase }),
     fails: /step went backwards/,
   },
 ]);

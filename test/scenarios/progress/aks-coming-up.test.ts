@@ -80,7 +80,7 @@ scenario({
     });
     expect(progress).toMatchObject({ status: 'running', phase: creating, step: 3, total_steps, parts: pools });
     expect(progress).toMatchObject({ label: 'Creating AKS cluster', stalled: false });
-    expect(progress.message).toMatch(/^AKS state: Creating · ARM \d+s/);
+    expect(progress.message).toMatch(/^AKS state: Creating · for \d+s/);
     expect(progress.retry_after_seconds ?? 0, 'the seconds to the next snapshot').toBeLessThan(20);
     expect(headline({ progress, bar: null, seen_seconds_ago: 0 })).toMatch(
       /^Step 3\/5 · Creating AKS cluster \(5–10 min\) · \d+s$/,
@@ -108,7 +108,7 @@ scenario({
     const everything = await db.query('select data, summary from evidence');
     expect(JSON.stringify(everything)).not.toMatch(/arm-planted/);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a driver that treats a running cluster as ready',
       composition: onAzure(() => arm, hasty),
@@ -149,7 +149,7 @@ scenario({
       const after = await waitForProgress(context, id, 'the creation to continue', ({ message }) =>
         message.startsWith('AKS state'),
       );
-      expect(after).toMatchObject({ phase: creating, step: 3, message: expect.stringMatching(/ARM \d+s$/) });
+      expect(after).toMatchObject({ phase: creating, step: 3, message: expect.stringMatching(/for \d+s$/) });
       expect(after.retry_after_seconds).toBeUndefined();
       expect(after.percent).toBeGreaterThanOrEqual(busy[index]?.percent ?? 100);
     }
@@ -157,7 +157,7 @@ scenario({
     for (const id of ids) await waitForAllocation(context, id, 'active');
     expect(arm.clustersCreated()).toBe(2);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a driver that treats "retry later" as a failure',
       composition: onAzure(() => arm, impatient),

@@ -70,7 +70,7 @@ scenario({
     expect(arm.resources(), 'resources left in Azure').toEqual([]);
     expect(requestsTo('POST', paths.abort).filter(({ status }) => status === 202)).toHaveLength(1);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a driver that deletes nothing and reports absence without checking',
       composition: onAzure(() => arm, fakesDeletion),
@@ -110,7 +110,7 @@ scenario({
     await waitForAllocation(context, id, 'released');
     expect(arm.resources(), 'resources left in Azure').toEqual([]);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a driver that hides errors after the creation',
       composition: onAzure(

@@ -15,10 +15,10 @@ import { allocateCluster, onAzure } from '../support/azure.ts';
 import { describeStory, type WaitFor, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof steps, 'reachPhase'>;
-const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/operations/steps.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, reachPhase: (...args) => (wrong.reachPhase ?? whole.reachPhase)(...args) };
+  return { ...whole, reachPhase: (...args) => (brokenParts.reachPhase ?? whole.reachPhase)(...args) };
 });
 
 /** A broken `reachPhase` that follows every reported phase, also an earlier one. */
@@ -88,7 +88,7 @@ async function story(composition: Composition, waitFor: WaitFor): Promise<void> 
     expect(after).toMatchObject({
       phase: creating,
       step: 3,
-      message: expect.stringMatching(/^AKS state: Creating · ARM \d/),
+      message: expect.stringMatching(/^AKS state: Creating · for \d/),
     });
     arm.release();
     await waitForProgress(
@@ -106,7 +106,7 @@ async function story(composition: Composition, waitFor: WaitFor): Promise<void> 
 describeStory('a cluster whose creation outlasts the control plane', story, [
   {
     broken: 'steps that follow every reported phase',
-    around: whileBroken<Parts>(wrong, { reachPhase: followEveryPhase }),
+    around: whileBroken<Parts>(brokenParts, { reachPhase: followEveryPhase }),
     fails: /step went backwards/,
   },
 ]);

@@ -32,7 +32,7 @@ scenario({
       await beats.stop();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no stuck-starting rule',
       composition: withoutSweep('stuck-starting'),

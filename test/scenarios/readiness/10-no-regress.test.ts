@@ -72,7 +72,7 @@ scenario({
     });
     expect(reports, 'a repeated report is recorded once').toEqual(['starting', 'ready']);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a report of starting taken for a goodbye',
       composition: withDeciders(({ effectOfBeat }) => ({

@@ -59,7 +59,7 @@ scenario({
     expect(neighbour.requested).toEqual([]);
     expect((await nodeOf(context, guarded.node_id)).status).toBe('starting');
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no prober',
       composition: withoutSweep('prober'),

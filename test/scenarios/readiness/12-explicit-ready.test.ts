@@ -59,7 +59,7 @@ scenario({
     await checkReadyReport(context);
     for (const machine of [neverBeats, beatsOnce]) await expectFailedInTime(context, machine);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no start-deadline rule',
       composition: withoutSweep('start-deadline'),

@@ -101,7 +101,7 @@ scenario({
       await newer.end('SIGKILL');
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no stuck-starting rule',
       composition: withoutSweep('stuck-starting'),

@@ -9,13 +9,13 @@ import type { Machine } from '../../api/support/machine.ts';
 import { type Change, changesOf, externalPool, joinMachine } from '../support/machines.ts';
 import { type ScenarioContext, scenario, whileBroken, withDeciders } from '../support/scenario.ts';
 
-const wrong = vi.hoisted(() => ({}) as Partial<Pick<typeof HeartbeatPolicy, 'effectiveStaleSeconds'>>);
+const brokenParts = vi.hoisted(() => ({}) as Partial<Pick<typeof HeartbeatPolicy, 'effectiveStaleSeconds'>>);
 
 vi.mock(import('../../../src/lifecycle/deadlines/heartbeat-policy.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,
-    effectiveStaleSeconds: (...args) => (wrong.effectiveStaleSeconds ?? whole.effectiveStaleSeconds)(...args),
+    effectiveStaleSeconds: (...args) => (brokenParts.effectiveStaleSeconds ?? whole.effectiveStaleSeconds)(...args),
   };
 });
 
@@ -100,7 +100,7 @@ scenario({
     // When one of the two has failed, the other need not continue.
     await Promise.all(both).finally(() => over.abort());
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a machine that returns at its first heartbeat',
       composition: withDeciders(({ effectOfBeat }) => ({
@@ -113,7 +113,7 @@ scenario({
     },
     {
       broken: 'a stale time that ignores the assigned interval',
-      around: whileBroken(wrong, { effectiveStaleSeconds: (stale_after_seconds) => stale_after_seconds }),
+      around: whileBroken(brokenParts, { effectiveStaleSeconds: (stale_after_seconds) => stale_after_seconds }),
       fails: /changes of a machine that missed one beat/,
     },
   ],

@@ -61,7 +61,7 @@ scenario({
       await fleet.end();
     }
   },
-  counters: [
+  counterTests: [
     { broken: 'no liveness rule', composition: withoutSweep('liveness'), fails: /waited .* for node to be offline/ },
     {
       broken: 'no offline-deadline rule',
@@ -92,7 +92,7 @@ scenario({
     });
     await expectLost(context, allocation, 'it fell silent, and its machine is gone');
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no inspection at the provider',
       composition: withoutSweep('absence'),

@@ -5,7 +5,7 @@
 import { expect } from 'vitest';
 import type { DriverOutcome, Observation, PlannedStep } from '../../../src/drivers/driver.ts';
 import { nodeOf, waitForAllocation, waitForNode } from '../support/machines.ts';
-import { type Counter, type ScenarioContext, scenario, withoutSweep } from '../support/scenario.ts';
+import { type CounterTest, type ScenarioContext, scenario, withoutSweep } from '../support/scenario.ts';
 import { simulatedDriver } from '../support/simulated-driver.ts';
 
 /**
@@ -80,7 +80,7 @@ async function allocateServing(context: ScenarioContext, budgets = {}) {
   return { id, node_id: node_id ?? '' };
 }
 
-const neverObserved: Counter = {
+const neverObserved: CounterTest = {
   broken: 'no observations at the provider',
   composition: withoutSweep('observation'),
   fails: /for the machine to be observed again/,
@@ -149,7 +149,7 @@ scenario({
     const missed = await context.db.countEvidence(id, 'evidence.missing');
     expect(missed, 'evidence missing from an agent that does not exist').toBe(0);
   },
-  counters: [
+  counterTests: [
     neverObserved,
     {
       broken: 'a provider whose created machines count as ready',
@@ -227,7 +227,7 @@ scenario({
     const offered = actions.find(({ action }) => action === 're-enroll');
     expect(offered).toMatchObject({ open: false, why_not: expect.stringContaining('No agent runs on it') });
   },
-  counters: [
+  counterTests: [
     { ...neverObserved, fails: /for node to be degraded/ },
     {
       broken: 'an unreachable provider treated as an empty one',

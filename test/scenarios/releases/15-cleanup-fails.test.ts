@@ -11,13 +11,13 @@ import { allocate, declarePool, readAllocation, release, waitForStatus } from '.
 import { type ScenarioContext, scenario, whileBroken, withoutSweep } from '../support/scenario.ts';
 
 /** A counter-test drops evidence of the kinds that match. */
-const wrong = vi.hoisted((): { droppedKinds?: RegExp } => ({}));
+const brokenParts = vi.hoisted((): { droppedKinds?: RegExp } => ({}));
 vi.mock('../../../src/store/evidence/evidence.ts', async (original) => {
   const real = await original<typeof evidence>();
   const recordEvidence: typeof evidence.recordEvidence = (db, facts) =>
     real.recordEvidence(
       db,
-      facts.filter(({ kind }) => !wrong.droppedKinds?.test(kind)),
+      facts.filter(({ kind }) => !brokenParts.droppedKinds?.test(kind)),
     );
   return { ...real, recordEvidence };
 });
@@ -118,7 +118,7 @@ scenario({
       await rm(files, { recursive: true, force: true });
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no retry of releases',
       composition: withoutSweep('release-retry'),
@@ -126,7 +126,7 @@ scenario({
     },
     {
       broken: 'proofs that are not stored',
-      around: whileBroken(wrong, { droppedKinds: /^proof\./ }),
+      around: whileBroken(brokenParts, { droppedKinds: /^proof\./ }),
       fails: /for the proof on the timeline/,
     },
   ],

@@ -127,7 +127,7 @@ scenario({
     const served = await waitForAllocation(context, next.allocation.allocation_id, 'active');
     expect(served.node_id).toBe(node_id);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no further checks',
       composition: withoutSweep('orphans'),
@@ -182,7 +182,7 @@ scenario({
     expect(await readResidue(context, { allocation_id: second.id })).toEqual([]);
     expect(await db.countEvidence(second.id, 'proof.absent')).toBe(1);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a driver that reports absence without checking',
       composition: {
@@ -261,7 +261,7 @@ scenario({
       for (const { pid } of [deleted, adopted]) killIfAlive(pid);
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'no orphans sweep',
       composition: withoutSweep('orphans'),

@@ -60,7 +60,7 @@ scenario({
     expect(order.every((place) => place >= 0) && order).toEqual(order.toSorted((a, b) => a - b));
     expect(facts.filter(({ kind }) => kind === 'allocation.released')).toHaveLength(1);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a driver that does not see that the agent is gone',
       composition: withBrokenDriver(() => ({

@@ -17,10 +17,10 @@ import { scenario, whileBroken, withDeciders } from '../support/scenario.ts';
 import { stubbornMachines, stubbornPool } from '../support/stubborn-machines.ts';
 
 type Parts = Pick<typeof recoveries, 'skipTargets'>;
-const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/operations/recoveries.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, skipTargets: (...args) => (wrong.skipTargets ?? whole.skipTargets)(...args) };
+  return { ...whole, skipTargets: (...args) => (brokenParts.skipTargets ?? whole.skipTargets)(...args) };
 });
 
 const machineCount = 4;
@@ -85,7 +85,7 @@ scenario({
       await machines.end();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a recovery that continues after a failure',
       composition: withDeciders((right) => ({
@@ -151,10 +151,10 @@ scenario({
       await machines.end();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a recovery that does not mark skipped targets',
-      around: whileBroken<Parts>(wrong, { skipTargets: async () => {} }),
+      around: whileBroken<Parts>(brokenParts, { skipTargets: async () => {} }),
       fails: /targets after the cancellation/,
     },
   ],

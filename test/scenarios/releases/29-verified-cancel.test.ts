@@ -15,24 +15,24 @@ import { callRoute } from '../../api/support/calls.ts';
 import { allocate, release } from '../../support/allocations.ts';
 import { findTaggedProcesses, killTagged } from '../../support/tagged-processes.ts';
 import { allocationOf, localPool, waitForAllocation } from '../support/machines.ts';
-import { type Counter, type ScenarioContext, scenario, whileBroken, withDeciders } from '../support/scenario.ts';
+import { type CounterTest, type ScenarioContext, scenario, whileBroken, withDeciders } from '../support/scenario.ts';
 import { type SlowUpstream, slowUpstream } from '../support/slow-upstream.ts';
 
 interface Parts {
   abortIfUnregistered: typeof fencing.abortIfUnregistered;
   fenceInstance: typeof instances.fenceInstance;
 }
-const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/release/fence.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,
-    abortIfUnregistered: (...args) => (wrong.abortIfUnregistered ?? whole.abortIfUnregistered)(...args),
+    abortIfUnregistered: (...args) => (brokenParts.abortIfUnregistered ?? whole.abortIfUnregistered)(...args),
   };
 });
 vi.mock(import('../../../src/store/agents/instances.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, fenceInstance: (...args) => (wrong.fenceInstance ?? whole.fenceInstance)(...args) };
+  return { ...whole, fenceInstance: (...args) => (brokenParts.fenceInstance ?? whole.fenceInstance)(...args) };
 });
 
 /** Registers a cancelled machine, which must be refused as fenced. */
@@ -62,10 +62,10 @@ const waitForMessage = (context: ScenarioContext, id: string, message: string) =
     (await allocationOf(context, id)).progress?.message.includes(message),
   );
 
-const acceptsAnyToken: Counter = {
+const acceptsAnyToken: CounterTest = {
   broken: 'instances that are not fenced, and a server that accepts any token',
   composition: withDeciders(() => ({ effectOfRegistration: () => 'count' })),
-  around: whileBroken<Parts>(wrong, { fenceInstance: async () => {} }),
+  around: whileBroken<Parts>(brokenParts, { fenceInstance: async () => {} }),
   fails: /a cancelled machine that registers late is answered 20/,
 };
 
@@ -107,10 +107,10 @@ scenario({
       (await context.db.countEvidence(id, 'allocation.active')) + (await context.db.countEvidence(id, 'node.starting')),
     ).toBe(0);
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a release that aborts nothing',
-      around: whileBroken<Parts>(wrong, { abortIfUnregistered: async () => {} }),
+      around: whileBroken<Parts>(brokenParts, { abortIfUnregistered: async () => {} }),
       fails: /waited \d+ s for the abort to be requested/,
     },
     acceptsAnyToken,
@@ -141,7 +141,7 @@ scenario({
     await waitForFact(context, first, 'proof.absent');
     await expectLateRegistrationFenced(context, token);
   },
-  counters: [acceptsAnyToken],
+  counterTests: [acceptsAnyToken],
 });
 
 scenario({
@@ -182,7 +182,7 @@ scenario({
       await rm(files, { recursive: true, force: true });
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a driver that ends nothing and reports absence without checking',
       composition: {

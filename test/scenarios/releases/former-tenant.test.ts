@@ -95,7 +95,7 @@ it('shows log lines of the machine to its current tenant only, even on a replica
 
   // Evidence frozen at the end belongs to the former tenant's time; only the fleet's operators may
   // read it.
-  second.says = { 'release.freeze': { lines: ['a line of acme'] } };
+  second.resultFields = { 'release.freeze': { lines: ['a line of acme'] } };
   await bmart.call('allocation-release', { params: { id: older.allocation_id } });
   await second.work(async () => (await allocationOf(bmart, older.allocation_id)).status === 'released');
   const readRecords = async (client: Client) => {

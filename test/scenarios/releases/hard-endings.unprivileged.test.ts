@@ -19,7 +19,7 @@ const fakesTeardown = (driver: Driver): Driver => ({
 scenario({
   name: 'a directory that a plain user may not delete',
   story: undeletable,
-  counters: [
+  counterTests: [
     {
       broken: 'a driver that ends nothing and reports absence without checking',
       composition: {

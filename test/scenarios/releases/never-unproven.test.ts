@@ -69,7 +69,7 @@ scenario({
     expect(await readRefusal(context, node_id, 're-enroll')).toMatch(/not proven gone: release that/);
     expect(await readRefusal(context, node_id, 'retire')).toBe('offered');
   },
-  counters: [
+  counterTests: [
     {
       broken: 'an allocation that no longer counts as used',
       composition: {
@@ -120,7 +120,7 @@ scenario({
       await other.stop();
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a machine without the mark of its former tenant',
       composition: forgetsUnproven,
@@ -158,7 +158,7 @@ scenario({
       node_instance_id: imaging.node.node_instance_id,
     });
   },
-  counters: [],
+  counterTests: [],
 });
 
 const agentPidOf = async ({ db }: ScenarioContext, node_id: string): Promise<number> => {
@@ -200,7 +200,7 @@ scenario({
     expect(await agentPidOf(context, node), 'the pid of the agent').toBe(agent);
     expect(await readRefusal(context, node, 'reactivate')).toBe('offered');
   },
-  counters: [],
+  counterTests: [],
 });
 
 scenario({
@@ -229,7 +229,7 @@ scenario({
     await waitForAllocation(context, id, 'released');
     expect(await context.db.countEvidence(id, 'allocation.release_failed'), 'failed tries of the release').toBe(0);
   },
-  counters: [],
+  counterTests: [],
 });
 
 scenario({
@@ -250,5 +250,5 @@ scenario({
     expect((await nodeOf(context, node)).status, 'the status of the machine').toBe('retired');
     await waitForAllocation(context, await allocate(context.client, 'ramp'), 'active');
   },
-  counters: [],
+  counterTests: [],
 });

@@ -12,19 +12,21 @@ import { allocate, declarePool, readAllocation, release, waitForStatus } from '.
 import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 
 /** Set by counter-tests: a pool that finds no free machine, or ignores the order of requests. */
-const wrong = vi.hoisted((): { findsFree?: false; countsAhead?: false } => ({}));
+const brokenParts = vi.hoisted((): { findsFree?: false; countsAhead?: false } => ({}));
 /** How many more times free machines are skipped, as if another transaction had locked them. */
 const lockedElsewhere = vi.hoisted(() => ({ times: 0 }));
 vi.mock('../../../src/store/rows/free-nodes.ts', async (original) => {
   const real = await original<typeof freeNodes>();
   const lockFreeNodes: typeof freeNodes.lockFreeNodes = async (...args) =>
-    wrong.findsFree === false || lockedElsewhere.times-- > 0 ? [] : real.lockFreeNodes(...args);
+    brokenParts.findsFree === false || lockedElsewhere.times-- > 0 ? [] : real.lockFreeNodes(...args);
   return { ...real, lockFreeNodes };
 });
 vi.mock('../../../src/store/rows/allocations.ts', async (original) => {
   const real = await original<typeof allocations>();
   const countWaitingBefore: typeof allocations.countWaitingBefore = async (db, pool, ids, launches) =>
-    wrong.countsAhead === false ? new Map(ids.map((id) => [id, 0])) : real.countWaitingBefore(db, pool, ids, launches);
+    brokenParts.countsAhead === false
+      ? new Map(ids.map((id) => [id, 0]))
+      : real.countWaitingBefore(db, pool, ids, launches);
   return { ...real, countWaitingBefore };
 });
 
@@ -119,15 +121,15 @@ scenario({
       await rm(files, { recursive: true, force: true });
     }
   },
-  counters: [
+  counterTests: [
     {
       broken: 'a pool that does not look for a free machine',
-      around: whileBroken(wrong, { findsFree: false }),
+      around: whileBroken(brokenParts, { findsFree: false }),
       fails: /for the first waiting request to be served/,
     },
     {
       broken: 'a pool that ignores the order of requests',
-      around: whileBroken(wrong, { countsAhead: false }),
+      around: whileBroken(brokenParts, { countsAhead: false }),
       fails: /for "Waiting for room in the pool \(2 nodes at most\), behind 1 other"/,
     },
   ],

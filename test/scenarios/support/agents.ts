@@ -25,8 +25,8 @@ export interface RealAgent {
 }
 
 /**
- * Starts an agent with the configuration that a driver would give it. The end of the test stops it
- * and removes its directory.
+ * Starts an agent with the configuration that a driver would give it. At the end of the test the
+ * agent is killed, so it says no goodbye, and its directory is removed.
  */
 export async function startAgent(context: ScenarioContext, config: object): Promise<RealAgent> {
   const dir = await mkdtemp(join(tmpdir(), 'slipway-test-agent-'));

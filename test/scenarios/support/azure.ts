@@ -39,7 +39,7 @@ export const clusterSpec = ({ subscription_id }: Arm): AksSpec => ({
 
 export const aksDriver = (arm: Arm): Driver =>
   createAksDriver({
-    ...{ endpoint: arm.url, ca: arm.ca, environment: arm.environment(), clock: systemClock, look_seconds: 0.1 },
+    ...{ endpoint: arm.url, ca: arm.ca, environment: arm.environment(), clock: systemClock, poll_seconds: 0.1 },
     allow_roles_anywhere: false,
     subscriptionsInUse: async () => [arm.subscription_id],
   });

@@ -15,7 +15,10 @@ export const claimsSteadyIngest: Composition = {
   },
 };
 
-/** Keeps clearing the mark of machines that served an allocation and have not been proven clean. */
+/**
+ * Keeps clearing `unproven_since`, which marks machines whose allocation moved to another machine
+ * before they were cleaned.
+ */
 export const forgetsUnproven: Required<Pick<Composition, 'sweeps'>> = {
   sweeps: (registry, services) => [
     {

@@ -16,7 +16,7 @@ import { type Registry, startRegistry } from '../../support/docker/registry.ts';
 import { freePort } from '../../support/free-port.ts';
 import { silentListener } from '../../support/silent-listener.ts';
 import { allocationOf, nodeOf, waitForAllocation } from './machines.ts';
-import { type Counter, type ScenarioContext, scenario, withoutSweep } from './scenario.ts';
+import { type CounterTest, type ScenarioContext, scenario, withoutSweep } from './scenario.ts';
 import { progressOf } from './slow-cluster.ts';
 
 const login = { username: 'slipway', password: 'correct-horse-battery' };
@@ -89,7 +89,7 @@ export const waitForProgress = (
   });
 
 const isWaitingForEngine = ({ status, message }: Progress) =>
-  status === 'running' && message.includes('does not answer');
+  status === 'running' && message.includes('is unavailable');
 
 /**
  * Allocates while the engine is away, and releases while it is away again. Both succeed once it is
@@ -145,7 +145,10 @@ async function checkMissingImage(context: ContainerContext): Promise<void> {
   expect(progress.error).toMatchObject({ code: 'image_missing', owner_layer: 'provider' });
 }
 
-/** Polls with one list call for all, because polling each would load the machine. */
+/**
+ * Polls with one list call for all, because polling each would load the machine. Fails at once with
+ * the reason if an allocation fails.
+ */
 const waitForAll = (
   context: ContainerContext,
   pool: string,
@@ -153,8 +156,10 @@ const waitForAll = (
   many: number,
 ): Promise<Allocation[]> =>
   context.waitFor(`all of ${pool} to be ${status}`, async () => {
-    const { items } = await context.client.call('allocation-list', { query: { pool, status, limit: many } });
-    return items.length === many ? items : undefined;
+    const { items } = await context.client.call('allocation-list', { query: { pool, limit: many } });
+    expect(items.filter((each) => each.status === 'failed').map(({ reason }) => reason)).toEqual([]);
+    const reached = items.filter((each) => each.status === status);
+    return reached.length === many ? reached : undefined;
   });
 
 async function checkManyAtOnce(context: ContainerContext, many: number): Promise<void> {
@@ -217,7 +222,7 @@ const impatient: Composition['drivers'] = (built) => {
   return new Map([...built, ['docker', { ...docker, ensure }]]);
 };
 
-export const containerCounters: Counter[] = [
+export const containerCounterTests: CounterTest[] = [
   {
     broken: 'an unreachable engine treated as a failure',
     composition: { drivers: impatient },
@@ -230,7 +235,7 @@ export const containerCounters: Counter[] = [
  * Runs the checks of single containers, then `many` at once. With `whole` it adds the check that
  * does not depend on the engine.
  */
-export const describeContainers = (stage: Stage, many: number, counters: Counter[], whole = true): void =>
+export const describeContainers = (stage: Stage, many: number, counterTests: CounterTest[], whole = true): void =>
   scenario({
     name: 'containers of an engine',
     args: stage.args,
@@ -247,7 +252,7 @@ export const describeContainers = (stage: Stage, many: number, counters: Counter
       if (whole) await checkReuse(context);
       await expectNoSecretStored(context);
     },
-    counters,
+    counterTests,
   });
 
 /**
@@ -308,5 +313,5 @@ export const describeContainerDeadlines = (stage: Stage): void =>
       expect(unanswered.reason).toContain('the container engine has not answered yet');
       await engine.close();
     },
-    counters: [],
+    counterTests: [],
   });

@@ -26,7 +26,7 @@ export interface ScenarioContext {
   expectNever(what: string, seconds: number, check: () => unknown | Promise<unknown>): Promise<void>;
 }
 
-export interface Counter {
+export interface CounterTest {
   /** Describes the broken part; becomes the test's name. */
   broken: string;
   composition?: Composition;
@@ -46,13 +46,13 @@ export interface Scenario {
   /** Shared by all runs, such as short holds or a provider. Contains no broken part. */
   settings?: Settings;
   story(context: ScenarioContext): Promise<void>;
-  counters: Counter[];
+  counterTests: CounterTest[];
 }
 
 /** Rare enough for a busy machine, and shorter than a forbidden state would last. */
 const checkEveryMs = 250;
 
-const patientSeconds = 90;
+const patientSeconds = 480;
 const shortSeconds = 5;
 
 const waitPatiently: WaitFor = (what, check) => until(what, check, { seconds: patientSeconds });
@@ -62,7 +62,7 @@ const waitPatiently: WaitFor = (what, check) => until(what, check, { seconds: pa
  * machine needs; otherwise the story would fail there, for a reason unrelated to the rule.
  */
 const waitBrieflyWhere =
-  ({ fails, patience_seconds: seconds = shortSeconds }: Pick<Counter, 'fails' | 'patience_seconds'>): WaitFor =>
+  ({ fails, patience_seconds: seconds = shortSeconds }: Pick<CounterTest, 'fails' | 'patience_seconds'>): WaitFor =>
   (what, check) =>
     fails.test(`waited ${seconds} s for ${what}`) ? until(what, check, { seconds }) : waitPatiently(what, check);
 
@@ -108,16 +108,16 @@ export const withDeciders = (replace: (original: Deciders) => Partial<Deciders>)
 
 /**
  * Breaks parts that a composition cannot replace. The test mocks a module so that it uses the parts
- * in `wrong` first, and a counter-test fills `wrong` while its story runs.
+ * in `brokenParts` first, and a counter-test fills `brokenParts` while its story runs.
  */
 export const whileBroken =
-  <Parts extends object>(wrong: Partial<Parts>, parts: Partial<Parts>): Counter['around'] =>
+  <Parts extends object>(brokenParts: Partial<Parts>, parts: Partial<Parts>): CounterTest['around'] =>
   async (run) => {
-    Object.assign(wrong, parts);
+    Object.assign(brokenParts, parts);
     try {
       await run();
     } finally {
-      for (const name of Object.keys(parts)) delete wrong[name as keyof Parts];
+      for (const name of Object.keys(parts)) delete brokenParts[name as keyof Parts];
     }
   };
 
@@ -151,16 +151,16 @@ const unchanged = (run: () => Promise<void>) => run();
 export function describeStory(
   name: string,
   run: (composition: Composition, waitFor: WaitFor) => Promise<void>,
-  counters: Counter[],
+  counterTests: CounterTest[],
 ): void {
   // Set for each test file, because this module is loaded once for many.
-  vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
+  vi.setConfig({ testTimeout: 1_200_000, hookTimeout: 240_000 });
   describe(name, () => {
     it('passes on the product', () => run({}, waitPatiently));
-    for (const counter of counters) {
-      const { broken, composition = {}, around = unchanged, fails } = counter;
+    for (const counterTest of counterTests) {
+      const { broken, composition = {}, around = unchanged, fails } = counterTest;
       it(`fails with ${broken}`, async () => {
-        const failure = await firstFailure(() => around(() => run(composition, waitBrieflyWhere(counter))));
+        const failure = await firstFailure(() => around(() => run(composition, waitBrieflyWhere(counterTest))));
         expect(() => {
           if (failure !== undefined) throw failure;
         }, 'the error of the story with the broken part').toThrow(fails);
@@ -169,10 +169,10 @@ export function describeStory(
   });
 }
 
-export function scenario({ name, args = [], settings = {}, story, counters }: Scenario): void {
+export function scenario({ name, args = [], settings = {}, story, counterTests }: Scenario): void {
   describeStory(
     name,
     (composition, waitFor) => runStory(story, args, compose(settings, composition), waitFor),
-    counters,
+    counterTests,
   );
 }

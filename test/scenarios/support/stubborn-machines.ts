@@ -2,7 +2,7 @@
  * External machines that fail to clean up until `relent`. Each joins, signs and answers its
  * tasks over the agents' protocol. Many fit in one process, while real agents would need one each.
  */
-import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
+import { newKeyPair, publicKeyOf, signatureOf } from '../../../src/agent/connection/keys.ts';
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { SignedTask } from '../../../src/contract/agent/agent.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
@@ -66,11 +66,11 @@ export async function stubbornMachines(
   const resultOf = ({ task_id, type, params }: SignedTask, { key, node_instance_id }: Joined) => {
     if (stubborn && type === 'release.clean') {
       const signedFields = { task_id, node_instance_id, status: 'failed', result: null };
-      return { status: 'failed', error: refusal, signature: signed(key, signedFields) };
+      return { status: 'failed', error: refusal, signature: signatureOf(key, signedFields) };
     }
     const result = { nonce: params.nonce ?? '', checked: [{ what: 'a simulated machine', seen: 'nothing' }] };
     const signedFields = { task_id, node_instance_id, status: 'succeeded', result };
-    return { status: 'succeeded', result, signature: signed(key, signedFields) };
+    return { status: 'succeeded', result, signature: signatureOf(key, signedFields) };
   };
 
   const answerOne = async (machine: Joined) => {

@@ -9,14 +9,14 @@ import { type AksDriverOptions, createAksDriver } from '../../../src/drivers/aks
 import { createCredential } from '../../../src/drivers/aks/azure/credential.ts';
 import { clusterName } from '../../../src/drivers/aks/place.ts';
 import type { AksSpec } from '../../../src/drivers/aks/spec.ts';
-import { areOf, tagsOf } from '../../../src/drivers/aks/tags.ts';
-import type { DriverWorld } from '../../../src/drivers/conformance.ts';
+import { areInstanceTags, tagsOf } from '../../../src/drivers/aks/tags.ts';
+import type { DriverFixture } from '../../../src/drivers/conformance.ts';
 import type { DriverTarget, EnsureTarget } from '../../../src/drivers/driver.ts';
 import { until } from '../until.ts';
 import type { Arm, ArmResource } from './arm.ts';
 import { refusals } from './refusal.ts';
 
-export interface AksFixture extends DriverWorld {
+export interface AksFixture extends DriverFixture {
   arm: Arm;
   options: AksDriverOptions;
   installation_id: string;
@@ -78,13 +78,13 @@ export function aksFixture(arm: Arm, options: Partial<AksDriverOptions> = {}): A
     allow_roles_anywhere: false,
     clock,
     subscriptionsInUse: async () => [arm.subscription_id],
-    look_seconds: 0.02,
+    poll_seconds: 0.02,
     ...options,
   };
   const open = () => createAksDriver(driverOptions);
   const targetOf = (owner: string, spec: Partial<AksSpec> = {}) =>
     newTarget(owner, { ...usualSpec(arm.subscription_id), ...spec }, clock);
-  const resourcesOf = (target: DriverTarget) => arm.resources().filter(({ tags }) => areOf(tags, target));
+  const resourcesOf = (target: DriverTarget) => arm.resources().filter(({ tags }) => areInstanceTags(tags, target));
   const clustersOf = (target: DriverTarget) => resourcesOf(target).filter(({ kind }) => kind === 'cluster');
 
   /** Calls `ensure` until the condition holds, then discards the driver's state. */
@@ -106,7 +106,7 @@ export function aksFixture(arm: Arm, options: Partial<AksDriverOptions> = {}): A
     resourcesOf,
     machines: async (target) => clustersOf(target).length,
     killMachine: async (target) => arm.alter({ name: clusterName(target) }, { power: 'Stopped' }),
-    halfDone: [
+    partialLaunches: [
       {
         name: 'an empty resource group',
         leave: async (target) =>

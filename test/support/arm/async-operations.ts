@@ -1,4 +1,7 @@
-/** ARM's interface to long-running operations: signed polling addresses and their answers. */
+/**
+ * The fake ARM server's long-running operations. It signs the polling URLs that it issues, and
+ * answers polls only at these URLs.
+ */
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { moment } from '../../../src/base/clock.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
@@ -8,7 +11,7 @@ import type { FakeSubscription, Operation } from './subscription.ts';
 const key = randomBytes(32);
 const iso = (ms: number) => moment(ms).toISOString();
 
-/** Adds the query parameters by which ARM recognises an address that it issued. */
+/** Adds the query parameters by which the server recognizes a polling URL that it issued. */
 function signAddress(address: string, now_ms: number): string {
   const query = new URLSearchParams({
     'api-version': '2017-08-31',
@@ -62,7 +65,10 @@ export const locationHeader = (subscription: FakeSubscription, url: string, oper
   location: addressOf(subscription, url, 'operationresults', operation),
 });
 
-/** ARM itself deletes groups, so the polling address belongs to ARM and not to AKS. */
+/**
+ * ARM itself deletes resource groups, so their polling URL has no `Microsoft.ContainerService`
+ * part.
+ */
 export const groupLocationHeader = (subscription: FakeSubscription, url: string, operation: Operation) => ({
   location: signAddress(
     `${url}/subscriptions/${subscription.subscription_id}/operationresults/${operation.id}`,
@@ -101,11 +107,11 @@ export function asyncOperationRoutes(subscription: FakeSubscription): Route[] {
     const headers = { 'retry-after': String(subscription.pace.retry_after) };
     return { status: 200, headers: operation.status === 'InProgress' ? headers : {}, body: statusOf(operation) };
   };
-  const result = (request: ArmRequest, id: string | undefined, done: number): ArmAnswer => {
+  const result = (request: ArmRequest, id: string | undefined, doneStatus: number): ArmAnswer => {
     refuseUnsigned(request);
     const operation = findOperation(subscription, id);
     if (operation.error) throw new Refusal(409, operation.error.code, operation.error.message);
-    if (operation.status !== 'InProgress') return { status: done };
+    if (operation.status !== 'InProgress') return { status: doneStatus };
     return { status: 202, headers: { location: request.url, 'retry-after': String(subscription.pace.retry_after) } };
   };
   const aksPath = '/subscriptions/:sub/providers/Microsoft.ContainerService/locations/:location';

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId, newWorkflowId } from '../../../src/base/ids.ts';
-import type { DriverWorld } from '../../../src/drivers/conformance.ts';
+import type { DriverFixture } from '../../../src/drivers/conformance.ts';
 import { createDockerDriver, type DockerDriverOptions } from '../../../src/drivers/docker/docker-driver.ts';
 import { containerOptions } from '../../../src/drivers/docker/ensure.ts';
 import { instanceLabels } from '../../../src/drivers/docker/labels.ts';
@@ -18,7 +18,7 @@ import { type SilentListener, silentListener } from '../silent-listener.ts';
 import { until } from '../until.ts';
 import type { TestEngine, WireContainer } from './engine.ts';
 
-export interface DockerFixture extends DriverWorld {
+export interface DockerFixture extends DriverFixture {
   options: DockerDriverOptions;
   installation_id: string;
   withSpec(spec: Partial<DockerSpec>): EnsureTarget;
@@ -94,7 +94,7 @@ export function dockerFixture(engine: TestEngine, options: Partial<DockerDriverO
     containersOf,
     machines: async (target) => (await running(target)).length,
     killMachine,
-    halfDone: [
+    partialLaunches: [
       { name: 'a container without its files, never started', leave: createContainer },
       {
         name: 'a running container that was never recorded',

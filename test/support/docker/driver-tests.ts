@@ -121,7 +121,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       const driver = fixture.open();
       const answer = await until('the pull to fail', async () => {
         const outcome = await driver.ensure(target);
-        return outcome.message.includes('tried again') ? outcome : undefined;
+        return outcome.outcome === 'wait' && outcome.error?.code === 'image_pull_failed' ? outcome : undefined;
       });
       expect(answer).toMatchObject({ outcome: 'wait', retry_seconds: 5, phase: 'pull_image' });
       // The error stays in the answer while the next try runs, so that a deadline that passes then

@@ -22,9 +22,11 @@ export interface FakeInstance {
   console: string;
 }
 
-export interface FakePart {
+/** A volume or network interface. */
+export interface FakeAttachment {
   id: string;
   kind: 'volume' | 'network-interface';
+  /** Null once it is detached. */
   instance: string | null;
   tags: Record<string, string>;
 }
@@ -51,7 +53,7 @@ export interface Boots {
 
 export function createAccount(images: string[], boots: Boots = {}) {
   const instances = new Map<string, FakeInstance>();
-  const parts = new Map<string, FakePart>();
+  const attachments = new Map<string, FakeAttachment>();
   let console_text: string | null = null;
   /** The state reason that the next launched instance gets at once. */
   let nextFailure: string | null = null;
@@ -67,7 +69,8 @@ export function createAccount(images: string[], boots: Boots = {}) {
     });
 
   const dispose = (instance: FakeInstance) => {
-    for (const part of [...parts.values()]) if (part.instance === instance.id) parts.delete(part.id);
+    for (const attachment of [...attachments.values()])
+      if (attachment.instance === instance.id) attachments.delete(attachment.id);
   };
   const advance = (instance: FakeInstance) => {
     const after = nextState[instance.state];
@@ -107,7 +110,7 @@ export function createAccount(images: string[], boots: Boots = {}) {
     instances.set(instance.id, instance);
     for (const kind of instance.state === 'terminated' ? [] : (['volume', 'network-interface'] as const)) {
       const id = newId(kind === 'volume' ? 'vol' : 'eni');
-      parts.set(id, { id, kind, instance: instance.id, tags: tagsFor(fields, kind) });
+      attachments.set(id, { id, kind, instance: instance.id, tags: tagsFor(fields, kind) });
     }
     boots.launched?.(instance);
     return instance;
@@ -115,7 +118,7 @@ export function createAccount(images: string[], boots: Boots = {}) {
 
   return {
     instances,
-    parts,
+    attachments,
     showConsole: (text: string) => {
       console_text = text;
     },
@@ -139,8 +142,8 @@ export function createAccount(images: string[], boots: Boots = {}) {
       matches.forEach(advance);
       return copies;
     },
-    partsOf: (kind: FakePart['kind'], fields: URLSearchParams): FakePart[] =>
-      [...parts.values()].filter((part) => part.kind === kind && hasAllTags(part.tags, fields)),
+    listAttachments: (kind: FakeAttachment['kind'], fields: URLSearchParams): FakeAttachment[] =>
+      [...attachments.values()].filter((each) => each.kind === kind && hasAllTags(each.tags, fields)),
   };
 }
 

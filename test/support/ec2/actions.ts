@@ -1,7 +1,7 @@
 /**
  * Runs the EC2 actions that the driver uses on an account in memory, and answers in EC2's format.
  */
-import type { FakeAccount, FakeInstance, FakePart } from './account.ts';
+import type { FakeAccount, FakeAttachment, FakeInstance } from './account.ts';
 import { Ec2Refusal, type Query, responseXml } from './query.ts';
 
 const codes = { pending: 0, running: 16, 'shutting-down': 32, terminated: 48, stopping: 64, stopped: 80 };
@@ -21,7 +21,7 @@ const toXmlInstance = (instance: FakeInstance) => ({
   }),
 });
 
-const attachmentStatus = ({ instance }: FakePart) => (instance === null ? 'available' : 'in-use');
+const attachmentStatus = ({ instance }: FakeAttachment) => (instance === null ? 'available' : 'in-use');
 
 type Action = (account: FakeAccount, query: Query) => string;
 
@@ -48,14 +48,14 @@ function stopState(instance: FakeInstance): FakeInstance['state'] {
   return instance.state === 'stopped' ? 'stopped' : 'stopping';
 }
 
-const deletePart =
+const deleteAttachment =
   (what: string, field: string): Action =>
   (account, { fields }) => {
     const id = fields.get(field) ?? '';
-    const part = account.parts.get(id);
-    if (!part) throw new Ec2Refusal(`Invalid${field}.NotFound`, `'${id}' does not exist`);
-    if (part.instance !== null) throw new Ec2Refusal('VolumeInUse', `${id} is in use`);
-    account.parts.delete(id);
+    const attachment = account.attachments.get(id);
+    if (!attachment) throw new Ec2Refusal(`Invalid${field}.NotFound`, `'${id}' does not exist`);
+    if (attachment.instance !== null) throw new Ec2Refusal('VolumeInUse', `${id} is in use`);
+    account.attachments.delete(id);
     return responseXml(what, { return: true });
   };
 
@@ -79,18 +79,22 @@ export const actions: Record<string, Action> = {
   ),
   DescribeVolumes: (account, { fields }) =>
     responseXml('DescribeVolumes', {
-      volumeSet: account
-        .partsOf('volume', fields)
-        .map((part) => ({ volumeId: part.id, status: attachmentStatus(part), tagSet: tagSet(part.tags) })),
+      volumeSet: account.listAttachments('volume', fields).map((attachment) => ({
+        volumeId: attachment.id,
+        status: attachmentStatus(attachment),
+        tagSet: tagSet(attachment.tags),
+      })),
     }),
   DescribeNetworkInterfaces: (account, { fields }) =>
     responseXml('DescribeNetworkInterfaces', {
-      networkInterfaceSet: account
-        .partsOf('network-interface', fields)
-        .map((part) => ({ networkInterfaceId: part.id, status: attachmentStatus(part), tagSet: tagSet(part.tags) })),
+      networkInterfaceSet: account.listAttachments('network-interface', fields).map((attachment) => ({
+        networkInterfaceId: attachment.id,
+        status: attachmentStatus(attachment),
+        tagSet: tagSet(attachment.tags),
+      })),
     }),
-  DeleteVolume: deletePart('DeleteVolume', 'VolumeId'),
-  DeleteNetworkInterface: deletePart('DeleteNetworkInterface', 'NetworkInterfaceId'),
+  DeleteVolume: deleteAttachment('DeleteVolume', 'VolumeId'),
+  DeleteNetworkInterface: deleteAttachment('DeleteNetworkInterface', 'NetworkInterfaceId'),
   DescribeImages: (account, { fields }) =>
     responseXml('DescribeImages', {
       imagesSet: account.image(fields.get('ImageId.1') ?? '')

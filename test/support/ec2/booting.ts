@@ -14,7 +14,7 @@ const places = ['/var/lib/slipway', '/opt/slipway', '/etc/systemd', '/run/system
 
 export interface BootingMachines extends Boots {
   diskOf(instance: FakeInstance): string;
-  /** Whether images launched from now on contain Node. */
+  /** Whether images launched from now on contain Node.js. */
   setHasNode(hasNode: boolean): void;
   /** From now on images have a fake systemd: a `systemctl` that only prints its arguments. */
   addSystemd(): void;

@@ -4,7 +4,7 @@
  */
 import { systemClock } from '../../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId, newWorkflowId } from '../../../src/base/ids.ts';
-import type { DriverWorld } from '../../../src/drivers/conformance.ts';
+import type { DriverFixture } from '../../../src/drivers/conformance.ts';
 import type { DriverTarget, EnsureTarget } from '../../../src/drivers/driver.ts';
 import { createEc2Driver, type Ec2DriverOptions } from '../../../src/drivers/ec2/ec2-driver.ts';
 import type { Ec2Spec } from '../../../src/drivers/ec2/spec.ts';
@@ -41,7 +41,7 @@ export const newTarget = (installation_id: string, spec: Partial<Ec2Spec> = {}):
   },
 });
 
-export interface Ec2Fixture extends DriverWorld {
+export interface Ec2Fixture extends DriverFixture {
   server: Ec2Server;
   open(options?: Partial<Ec2DriverOptions>): ReturnType<typeof createEc2Driver>;
   instancesOf(target: DriverTarget): FakeInstance[];
@@ -86,7 +86,7 @@ export async function ec2Fixture(): Promise<Ec2Fixture> {
         instance.reason = 'Client.InstanceInitiatedShutdown: Instance initiated shutdown';
       }
     },
-    halfDone: [
+    partialLaunches: [
       {
         name: 'an instance that was launched and never recorded',
         async leave(target) {
@@ -120,9 +120,9 @@ export async function ec2Fixture(): Promise<Ec2Fixture> {
         name: 'a volume left behind by its instance, and the record of a launch',
         async leave(target) {
           await requestOnly(target);
-          for (const part of server.account.parts.values()) {
-            if (part.tags[tagNames.node_instance_id] === target.node_instance_id && part.kind === 'volume')
-              part.instance = null;
+          for (const attachment of server.account.attachments.values()) {
+            if (attachment.tags[tagNames.node_instance_id] === target.node_instance_id && attachment.kind === 'volume')
+              attachment.instance = null;
           }
         },
       },

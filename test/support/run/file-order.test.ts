@@ -11,7 +11,7 @@ test.for([
   expect(interleave(some, others)).toEqual(merged);
 });
 
-test('lists only files that exist, each once', () => {
+test('each entry of slowestFiles matches exactly one test file', () => {
   const root = join(import.meta.dirname, '../../..');
   const files = globSync('{src,test}/**/*.test.ts', { cwd: root });
   const wrongEntries = slowestFiles.filter((end) => files.filter((file) => file.endsWith(`/${end}`)).length !== 1);

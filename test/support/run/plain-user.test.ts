@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { becomePlainUser } from './plain-user.ts';
 
-test('refuses to run in a process shared with other test files', () => {
+test('throws and keeps the user in a test file that is not named *.unprivileged.test.ts', () => {
   const before = process.getuid?.();
   expect(becomePlainUser).toThrow('*.unprivileged.test.ts');
   expect(process.getuid?.()).toBe(before);

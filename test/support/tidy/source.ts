@@ -20,9 +20,9 @@ export interface Violation {
 export interface Rule {
   name: string;
   check(files: SourceFile[]): Violation[];
-  /** Trees in which the rule must find a violation, which proves that it works. */
+  /** Sets of files. The rule must find a violation in each, which shows that it works. */
   broken: SourceFile[][];
-  /** A similar tree in which it must find none. */
+  /** Similar files in which the rule must find no violation. */
   fine: SourceFile[];
 }
 

@@ -1,26 +1,26 @@
 /**
- * All house rules that can be checked automatically. Each carries trees that violate it, so the
- * test proves that it works.
+ * All house rules that can be checked automatically. Each rule has examples: sets of files that
+ * violate it. The test shows that the rule finds each violation.
  */
 import { callRules } from './call-rules.ts';
+import { commentRules } from './comment-rules.ts';
 import { cycleRules } from './cycle-rules.ts';
-import { formRules } from './form-rules.ts';
+import { docsRules } from './docs-rules.ts';
+import { fileRules } from './file-rules.ts';
+import { folderRules } from './folder-rules.ts';
 import { importRules } from './import-rules.ts';
-import { pageRules } from './page-rules.ts';
-import { proseRules } from './prose-rules.ts';
-import { roomRules } from './room-rules.ts';
 import type { Rule } from './source.ts';
+import { textParsingRules } from './text-parsing-rules.ts';
 import { visibilityRules } from './visibility-rules.ts';
-import { wordRules } from './word-rules.ts';
 
 export const tidyRules: Rule[] = [
   ...importRules,
   ...cycleRules,
-  ...proseRules,
+  ...textParsingRules,
   ...callRules,
   ...visibilityRules,
-  ...formRules,
-  ...wordRules,
-  ...roomRules,
-  ...pageRules,
+  ...fileRules,
+  ...commentRules,
+  ...folderRules,
+  ...docsRules,
 ];

@@ -65,7 +65,7 @@ const onePredicateFile: Rule = {
  */
 const mayNameVisibility = [
   'src/api/http/auth.ts',
-  'src/api/http/requested-action.ts',
+  'src/api/http/refused-action.ts',
   'src/api/stream/live-feed.ts',
   'src/api/stream/progress-ticks.ts',
   'src/api/routes/checkup.ts',

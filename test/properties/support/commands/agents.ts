@@ -1,6 +1,6 @@
 /**
- * Requests of agents: registrations, heartbeats, reports. Each is one call of the store, as in the
- * API.
+ * Commands of agents: registrations, heartbeats and reports. Each command makes the same call to
+ * the store as the API handler of the request.
  */
 import { now, secondsLater } from '../../../../src/base/clock.ts';
 import { type CorrelationId, type NodeInstanceId, newCorrelationId, newTaskId } from '../../../../src/base/ids.ts';
@@ -13,12 +13,12 @@ import { recordReport } from '../../../../src/store/agents/reports.ts';
 import { answerTask, leaseNext, queueTask } from '../../../../src/store/agents/tasks.ts';
 import { saveProbeResults } from '../../../../src/store/supervision/probes.ts';
 import { joinSecret } from '../pools.ts';
-import { at } from '../random.ts';
+import { pickAt } from '../random.ts';
 import { staleSeconds } from '../sequence-fixture.ts';
 import { machineName, type NodeView, type Turn } from '../views.ts';
 import { allowRefusal, type CommandContext, mustHave } from './command-context.ts';
 
-const beats: Heartbeat[] = [
+const heartbeats: Heartbeat[] = [
   { status: 'ready' },
   { status: 'ready' },
   { status: 'ready', error_rate: 0.05 },
@@ -35,7 +35,7 @@ const beats: Heartbeat[] = [
   {},
 ];
 
-const contextOf = ({ fixture }: CommandContext) => ({
+const registrationContext = ({ fixture }: CommandContext) => ({
   clock: fixture.clock,
   now: now(fixture.clock),
   environment: fixture.environment,
@@ -54,15 +54,15 @@ export function addBeat({ fixture }: CommandContext, node_instance_id: NodeInsta
   });
 }
 
-/** Returns the outcome as text. */
-export async function sendReport(
+/** Sends a status report that the draw selects. Returns the outcome as text. */
+export async function reportStatus(
   context: CommandContext,
   node: NodeView,
   instance: NodeInstanceId,
   draw: number,
 ): Promise<string> {
   const { fixture } = context;
-  const beat = at(beats, draw);
+  const beat = pickAt(heartbeats, draw);
   const sender = { node_id: node.node_id, node_instance_id: instance, stale_seconds: staleSeconds };
   const outcome = await recordReport(fixture.db, sender, beat, now(fixture.clock), fixture.environment);
   return `reports ${JSON.stringify(beat)} → ${outcome.fenced ? 'fenced' : outcome.status}`;
@@ -75,7 +75,9 @@ export async function reportReady(context: CommandContext, { node_id, node_insta
   await recordReport(fixture.db, sender, { status: 'ready' }, now(fixture.clock), fixture.environment);
 }
 
-/** A plain heartbeat from a failed or offline node, which may bring it back. */
+/**
+ * Sends a heartbeat without a status from a failed or offline node, which may bring the node back.
+ */
 export async function sendPlainBeat(
   { fixture }: CommandContext,
   { node_id, node_instance_id }: NodeView,
@@ -87,16 +89,16 @@ export async function sendPlainBeat(
 export async function registerAgent(
   context: CommandContext,
   request: RegisterRequest,
-  known?: InstanceRow,
+  instanceRow?: InstanceRow,
 ): Promise<string> {
   return allowRefusal(async () => {
-    const reply = await register(context.fixture.db, request, known, contextOf(context));
+    const reply = await register(context.fixture.db, request, instanceRow, registrationContext(context));
     if (reply.credential) context.credentials.set(reply.node_instance_id, reply.credential);
     return `registered as ${reply.node_instance_id}`;
   });
 }
 
-export const tokenOf = (
+export const enrollmentTokenOf = (
   { fixture }: CommandContext,
   { pool, node_id }: NodeView,
   node_instance_id: NodeInstanceId,
@@ -104,11 +106,11 @@ export const tokenOf = (
 
 export async function registerAgain(context: CommandContext, instance: NodeInstanceId): Promise<string> {
   const credential = context.credentials.get(instance) ?? 'swc_never_given';
-  const known = await instanceByCredential(context.fixture.db, credential, now(context.fixture.clock));
-  return known ? registerAgent(context, { version: '2' }, known) : 'has no credential';
+  const instanceRow = await instanceByCredential(context.fixture.db, credential, now(context.fixture.clock));
+  return instanceRow ? registerAgent(context, { version: '2' }, instanceRow) : 'has no credential';
 }
 
-const reports = [
+const prerequisiteReports = [
   [
     ['disk', true],
     ['gpu', true],
@@ -124,20 +126,20 @@ const reports = [
   [['disk', true]],
 ] as const;
 
-export async function report(
+export async function reportPrerequisiteResults(
   context: CommandContext,
   node: NodeView,
   instance: NodeInstanceId,
   draw: number,
 ): Promise<string> {
   const { fixture } = context;
-  const results = at(reports, draw).map(([name, ok]) => ({ name, ok }));
-  const speaker = { node_id: node.node_id, node_instance_id: instance };
-  const status = await reportPrerequisites(fixture.db, speaker, results, now(fixture.clock), fixture.environment);
+  const results = pickAt(prerequisiteReports, draw).map(([name, ok]) => ({ name, ok }));
+  const sender = { node_id: node.node_id, node_instance_id: instance };
+  const status = await reportPrerequisites(fixture.db, sender, results, now(fixture.clock), fixture.environment);
   return `reports ${results.map(({ name, ok }) => `${name} ${ok ? 'met' : 'missing'}`)} → ${status ?? 'fenced'}`;
 }
 
-export async function advance(
+export async function reportBootStage(
   context: CommandContext,
   node: NodeView,
   instance: NodeInstanceId,
@@ -147,10 +149,14 @@ export async function advance(
   const name = `stage-${Math.floor(draw * 4)}`;
   const ids = { node_id: node.node_id, node_instance_id: instance, correlation_id: null };
   await storeBootStages(fixture.db, ids, [{ name, seconds: 1 }], now(fixture.clock), fixture.environment);
-  return `shows boot ${name}`;
+  return `reports boot ${name}`;
 }
 
-async function work(context: CommandContext, { node_id, node_instance_id }: NodeView, draw: number): Promise<string> {
+async function runTask(
+  context: CommandContext,
+  { node_id, node_instance_id }: NodeView,
+  draw: number,
+): Promise<string> {
   const { fixture } = context;
   const moment = now(fixture.clock);
   return fixture.db.transaction(async (tx) => {
@@ -167,50 +173,51 @@ async function work(context: CommandContext, { node_id, node_instance_id }: Node
       await queueTask(tx, { ...task, ...ids, expires_at: secondsLater(moment, 60) }, moment);
     }
     const task = await leaseNext(tx, node_instance_id, moment, false);
-    if (!task || draw > 0.8) return task ? 'took a task and did not finish it' : 'found no task';
+    if (!task || draw > 0.8) return task ? 'leases a task and does not finish it' : 'has no task';
     const status = draw < 0.7 ? 'succeeded' : 'failed';
-    return `${status} with a task: ${await answerTask(tx, task.task_id, node_instance_id, { status }, moment)}`;
+    return `task ${status}: ${await answerTask(tx, task.task_id, node_instance_id, { status }, moment)}`;
   });
 }
 
-/** The names of the machines in a sequence's own pool. */
-export const broughtNames = ['m-0', 'm-1'];
+/** The names of the machines that join a sequence's own pool. */
+export const joinPoolMachines = ['m-0', 'm-1'];
 
 type AgentCommand = (context: CommandContext, turn: Turn) => Promise<string>;
 
 export const agentCommands = {
-  claim: async (context, { node, draws }) => {
+  'report-status': async (context, { node, draws }) => {
     const { node_instance_id } = mustHave(node);
     addBeat(context, node_instance_id);
-    return sendReport(context, mustHave(node), node_instance_id, draws.how);
+    return reportStatus(context, mustHave(node), node_instance_id, draws.variant);
   },
   register: (context, { node, draws }) => {
-    const found = mustHave(node);
-    const base_url = draws.how < 0.5 ? { base_url: 'http://192.0.2.1' } : {};
+    const { node_instance_id } = mustHave(node);
+    const base_url = draws.variant < 0.5 ? { base_url: 'http://192.0.2.1' } : {};
     return registerAgent(context, {
-      enrollment_token: tokenOf(context, found, found.node_instance_id),
+      enrollment_token: enrollmentTokenOf(context, mustHave(node), node_instance_id),
       version: '1',
       ...base_url,
     });
   },
   'register-again': (context, { node }) => registerAgain(context, mustHave(node).node_instance_id),
   join: (context, { sequence: { life, pool, index, digit }, draws }) => {
-    const name = life === 'brought' ? at(broughtNames, draws.how) : machineName(index);
+    const name = life === 'join-pool' ? pickAt(joinPoolMachines, draws.variant) : machineName(index);
     return registerAgent(context, { join_token: joinSecret(pool), name, version: '1', labels: { digit } });
   },
-  report: (context, { node, draws }) => report(context, mustHave(node), mustHave(node).node_instance_id, draws.how),
+  'report-prerequisites': (context, { node, draws }) =>
+    reportPrerequisiteResults(context, mustHave(node), mustHave(node).node_instance_id, draws.variant),
   'boot-stage': (context, { node, draws }) =>
-    advance(context, mustHave(node), mustHave(node).node_instance_id, draws.how),
-  task: (context, { node, draws }) => work(context, mustHave(node), draws.how),
+    reportBootStage(context, mustHave(node), mustHave(node).node_instance_id, draws.variant),
+  task: (context, { node, draws }) => runTask(context, mustHave(node), draws.variant),
 } as const satisfies Record<string, AgentCommand>;
 
 /** Saves probe results in one batch, as the prober does. */
-export async function answerProbes({ fixture }: CommandContext, turns: Turn[]): Promise<void> {
-  const answers = turns.map((turn) => {
+export async function saveProbes({ fixture }: CommandContext, turns: Turn[]): Promise<void> {
+  const results = turns.map((turn) => {
     const { node_id, node_instance_id } = mustHave(turn.node);
-    const ok = turn.draws.how < 0.7;
+    const ok = turn.draws.variant < 0.7;
     turn.log(ok ? 'answers a probe' : 'does not answer a probe');
     return { node_id, node_instance_id, ok, detail: 'simulated' };
   });
-  await saveProbeResults(fixture.db, answers, now(fixture.clock));
+  await saveProbeResults(fixture.db, results, now(fixture.clock));
 }

@@ -1,4 +1,4 @@
-/** The context of commands: the fixture, and the credentials of its machines. */
+/** Gives commands the fixture and the credentials of the registered machines. */
 import type { NodeInstanceId } from '../../../../src/base/ids.ts';
 import { ApiProblem } from '../../../../src/contract/errors/errors.ts';
 import { isUniqueViolation } from '../../../../src/store/pg/database.ts';
@@ -6,7 +6,7 @@ import type { SequenceFixture } from '../sequence-fixture.ts';
 
 export interface CommandContext {
   fixture: SequenceFixture;
-  /** The credential of each instance, from its registration. */
+  /** The credential that each instance got when it registered. */
   credentials: Map<NodeInstanceId, string>;
 }
 
@@ -15,16 +15,16 @@ export function mustHave<T>(value: T | null | undefined): T {
   return value;
 }
 
-/** A refusal by the product is a valid outcome. */
+/** Returns a refusal by the product as text, because a refusal is a valid outcome. */
 export async function allowRefusal(work: () => Promise<string>): Promise<string> {
   try {
     return await work();
   } catch (error) {
     if (error instanceof ApiProblem) return `refused: ${error.code}`;
-    if (isUniqueViolation(error, 'nodes_live_name')) return 'refused: the name was taken first';
-    // The queue deadline of the allocation passed first, so the assignment was rolled back.
+    if (isUniqueViolation(error, 'nodes_live_name')) return 'refused: another machine took the name first';
+    // The allocation's queue deadline passed first, so the assignment was rolled back.
     if (error instanceof Error && error.message.includes('could not be assigned'))
-      return 'refused: its queue deadline had passed';
+      return 'refused: the queue deadline of the allocation had passed';
     throw error;
   }
 }

@@ -1,4 +1,4 @@
-/** Actions of operators, and transitions that simulate operations. */
+/** Runs actions of operators, and transitions that simulate operations. */
 import { now } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newNodeInstanceId } from '../../../../src/base/ids.ts';
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
@@ -12,7 +12,7 @@ import { lockNode } from '../../../../src/store/rows/nodes.ts';
 import type { NodeMove } from '../../../../src/store/transitions/node-move.ts';
 import { transition } from '../../../../src/store/transitions/node-transition.ts';
 import { modelEdges } from '../model.ts';
-import { at } from '../random.ts';
+import { pickAt } from '../random.ts';
 import type { Turn } from '../views.ts';
 import { allowRefusal, type CommandContext, chunked, mustHave } from './command-context.ts';
 
@@ -39,21 +39,21 @@ const act = (context: CommandContext, turn: Turn, action: 'extend-deadline' | 'a
 
 export const operators = {
   extend: (context: CommandContext, turn: Turn) =>
-    act(context, turn, 'extend-deadline', at([10, 20, 60], turn.draws.how)),
+    act(context, turn, 'extend-deadline', pickAt([10, 20, 60], turn.draws.variant)),
   'apply-held': (context: CommandContext, turn: Turn) => act(context, turn, 'apply-held-verdict'),
   retire: (context: CommandContext, { node }: Turn) =>
     context.fixture.db.transaction(async (tx) => {
       const locked = mustHave(await lockNode(tx, mustHave(node).node_id));
-      const cited = { by: 'retire' as const, reason: 'no longer wanted', actor };
-      const moved = await retireIn(tx, servicesOf(context), locked, cited, now(context.fixture.clock));
-      return `retire: ${moved ? 'is taken down' : 'refused'}`;
+      const cause = { by: 'retire' as const, reason: 'no longer wanted', actor };
+      const moved = await retireIn(tx, servicesOf(context), locked, cause, now(context.fixture.clock));
+      return `retire: ${moved ? 'teardown started' : 'refused'}`;
     }),
 };
 
 type Move = (turn: Turn) => Pick<NodeMove, 'to' | 'by' | 'set' | 'from'>;
 
-const names = Object.keys(causes) as Cause[];
-const targets: NodeStatus[] = [
+const causeNames = Object.keys(causes) as Cause[];
+const nodeStatuses: NodeStatus[] = [
   'provisioning',
   'starting',
   'ready',
@@ -69,24 +69,24 @@ const targets: NodeStatus[] = [
 const isModelled = (from: string, to: string, by: string) =>
   modelEdges.some((edge) => edge.entity === 'node' && edge.from === from && edge.to === to && edge.by === by);
 
-/** A change from the current status that is not in the model. */
+/** Returns a change from the current status that is not in the model. */
 function unknownMove({ node, draws }: Turn): ReturnType<Move> {
   const { status } = mustHave(node);
-  const wrong = targets.flatMap((to) =>
-    names.flatMap((by) => (to === status || isModelled(status, to, by) ? [] : [{ to, by, from: [status] }])),
+  const unknownMoves = nodeStatuses.flatMap((to) =>
+    causeNames.flatMap((by) => (to === status || isModelled(status, to, by) ? [] : [{ to, by, from: [status] }])),
   );
-  return at(wrong, draws.how);
+  return pickAt(unknownMoves, draws.variant);
 }
 
-/** Single transitions of operations and operators. */
+/** Commands that are a single transition by an operation or an operator. */
 export const transitionMoves = {
-  drain: ({ draws }) => ({ to: 'draining', by: 'drain', set: { drain_then: draws.how < 0.5 ? 'hold' : 'retire' } }),
+  drain: ({ draws }) => ({ to: 'draining', by: 'drain', set: { drain_then: draws.variant < 0.5 ? 'hold' : 'retire' } }),
   undrain: () => ({ to: 'ready', by: 'undrain' }),
-  drained: ({ draws }) => ({ to: draws.how < 0.5 ? 'quarantined' : 'cleaning', by: 'drained' }),
+  drained: ({ draws }) => ({ to: draws.variant < 0.5 ? 'quarantined' : 'cleaning', by: 'drained' }),
   quarantine: () => ({ to: 'quarantined', by: 'quarantine' }),
   reactivate: () => ({ to: 'starting', by: 'reactivate' }),
   reimage: () => ({ to: 'cleaning', by: 'reimage' }),
-  error: () => ({ to: 'failed', by: 'provision-error' }),
+  'provision-error': () => ({ to: 'failed', by: 'provision-error' }),
   'clean-error': () => ({ to: 'quarantined', by: 'clean-error' }),
   ensured: () => ({ to: 'starting', by: 'ensured' }),
   'upstream-ready': () => ({ to: 'ready', by: 'upstream-ready' }),
@@ -97,7 +97,7 @@ export type TransitionMoveName = keyof typeof transitionMoves;
 
 const batchSize = 200;
 
-export async function moveTogether(
+export async function runTransitionMoves(
   context: CommandContext,
   chosen: { turn: Turn; name: TransitionMoveName }[],
 ): Promise<void> {
@@ -115,16 +115,16 @@ export async function moveTogether(
     const outcomes = await fixture.db.transaction((tx) =>
       transition(tx, moves, now(fixture.clock), fixture.environment),
     );
-    for (const [at, { turn, name }] of chunk.entries()) {
-      const outcome = outcomes[at];
+    for (const [index, { turn, name }] of chunk.entries()) {
+      const outcome = outcomes[index];
       turn.log(
-        `${name} (${moves[at]?.to} by ${moves[at]?.by}): ${outcome?.moved ? outcome.node.status : outcome?.because}`,
+        `${name} (${moves[index]?.to} by ${moves[index]?.by}): ${outcome?.moved ? outcome.node.status : outcome?.because}`,
       );
     }
   }
 }
 
-/** Replaces and fences the instance of each node. Returns the turns for which it succeeded. */
+/** Replaces the instance of each node and fences the old one. Returns the turns that succeeded. */
 export async function replaceInstances(
   { fixture }: CommandContext,
   tx: Transaction,
@@ -132,28 +132,31 @@ export async function replaceInstances(
   by: 're-enroll' | 'proof',
 ): Promise<Turn[]> {
   const moment = now(fixture.clock);
-  const fresh = turns.map(({ node }) => ({ node: mustHave(node), node_instance_id: newNodeInstanceId(fixture.clock) }));
+  const replacements = turns.map(({ node }) => ({
+    node: mustHave(node),
+    node_instance_id: newNodeInstanceId(fixture.clock),
+  }));
   const outcomes = await transition(
     tx,
-    fresh.map(({ node, node_instance_id }) => ({
+    replacements.map(({ node, node_instance_id }) => ({
       node_id: node.node_id,
       node_instance_id: node.node_instance_id,
       to: 'provisioning' as const,
       by,
-      reason: 'a new instance takes its place',
+      reason: 'replaced by a new instance',
       set: { node_instance_id, registered_at: null, reported_status: null, endpoint: null },
     })),
     moment,
     fixture.environment,
   );
-  const replaced: Turn[] = [];
-  for (const [at, { node, node_instance_id }] of fresh.entries()) {
-    const turn = mustHave(turns[at]);
-    const moved = outcomes[at]?.moved ?? false;
+  const replacedTurns: Turn[] = [];
+  for (const [index, { node, node_instance_id }] of replacements.entries()) {
+    const turn = mustHave(turns[index]);
+    const moved = outcomes[index]?.moved ?? false;
     turn.log(`${by} as a new instance: ${moved ? node_instance_id : 'refused'}`);
     if (!moved) continue;
-    replaced.push(turn);
-    await fenceInstance(tx, node.node_instance_id, { reason: 'a new instance takes its place', revoke: true }, moment);
+    replacedTurns.push(turn);
+    await fenceInstance(tx, node.node_instance_id, { reason: 'replaced by a new instance', revoke: true }, moment);
     const enrollment_token = fixture.installation.enrollmentToken({
       pool: node.pool,
       node_id: node.node_id,
@@ -161,7 +164,7 @@ export async function replaceInstances(
     });
     await createInstance(tx, { node_instance_id, node_id: node.node_id, enrollment_token }, moment);
   }
-  return replaced;
+  return replacedTurns;
 }
 
 export async function reEnroll(context: CommandContext, turns: Turn[]): Promise<void> {

@@ -1,4 +1,7 @@
-/** Simulates releases: fence, prove and free, or give up, with the guards of the real operation. */
+/**
+ * Simulates releases: fences the node, then proves and frees it or gives up, with the guards of the
+ * real operation.
+ */
 import { now } from '../../../../src/base/clock.ts';
 import { fenceInstance } from '../../../../src/store/agents/instances.ts';
 import { recordEvidence } from '../../../../src/store/evidence/evidence.ts';
@@ -7,15 +10,15 @@ import { moveAllocations } from '../../../../src/store/transitions/allocation-tr
 import { transition } from '../../../../src/store/transitions/node-transition.ts';
 import { requireMoved } from '../../../../src/store/transitions/transition-rules.ts';
 import { ownDocument } from '../pools.ts';
-import { at } from '../random.ts';
+import { pickAt } from '../random.ts';
 import type { AllocationView, NodeView, Turn } from '../views.ts';
 import { type CommandContext, chunked, mustHave } from './command-context.ts';
 
 const batchSize = 100;
-const proof = { by: 'proof', reason: 'proven' } as const;
+const byProof = { by: 'proof', reason: 'proven' } as const;
 
-export const found = <T>(list: readonly T[], draw: number, fits: (item: T) => boolean): T =>
-  at(list.filter(fits), draw);
+export const pickWhere = <T>(items: readonly T[], draw: number, fits: (item: T) => boolean): T =>
+  pickAt(items.filter(fits), draw);
 
 export const isReleasable = ({ status }: AllocationView) => status !== 'releasing' && status !== 'released';
 export const nodeOf = (turn: Turn, { node_id }: AllocationView): NodeView | undefined =>
@@ -33,11 +36,11 @@ const hasMachine = (turn: Turn, allocation: AllocationView) => {
 };
 export const needsFence = (turn: Turn, allocation: AllocationView) =>
   allocation.status === 'releasing' && hasMachine(turn, allocation) && nodeOf(turn, allocation)?.status !== 'cleaning';
-/** An operator may have quarantined the node after the release fenced it. */
-const endable = ['cleaning', 'quarantined'];
+/** Includes quarantined, because an operator may have quarantined the node after the fencing. */
+const statusesBeforeFinish = ['cleaning', 'quarantined'];
 export const mayFinish = (turn: Turn, allocation: AllocationView) =>
   allocation.status === 'releasing' &&
-  (!hasMachine(turn, allocation) || endable.includes(nodeOf(turn, allocation)?.status ?? ''));
+  (!hasMachine(turn, allocation) || statusesBeforeFinish.includes(nodeOf(turn, allocation)?.status ?? ''));
 
 export const endOperation = (tx: Transaction, workflow_id: string | null, status: string, moment: Date) =>
   tx.query(`update operations set status = $2, finished_at = $3 where workflow_id = $1`, [workflow_id, status, moment]);
@@ -49,7 +52,7 @@ export const prove = (tx: Transaction, moment: Date, kind: 'clean' | 'absent' | 
       at: moment,
       layer: 'provider',
       kind: `proof.${kind}`,
-      summary: 'nothing is left',
+      summary: 'no resource is left',
       data: { kind },
       node_id,
       node_instance_id,
@@ -60,7 +63,7 @@ export const mayForce = (turn: Turn, allocation: AllocationView) =>
   (allocation.status === 'releasing' || allocation.status === 'release_failed') &&
   nodeOf(turn, allocation)?.status === 'cleaning';
 
-/** Moves the node to cleaning; fences an instance that never registered. */
+/** Moves the node to cleaning, and fences its instance if the instance never registered. */
 export async function fence({ fixture }: CommandContext, turns: Turn[]): Promise<void> {
   const moment = now(fixture.clock);
   for (const chunk of chunked(turns, batchSize))
@@ -69,7 +72,7 @@ export async function fence({ fixture }: CommandContext, turns: Turn[]): Promise
         mustHave(
           nodeOf(
             turn,
-            found(turn.allocations, turn.draws.who, (each) => needsFence(turn, each)),
+            pickWhere(turn.allocations, turn.draws.subject, (allocation) => needsFence(turn, allocation)),
           ),
         ),
       );
@@ -84,9 +87,9 @@ export async function fence({ fixture }: CommandContext, turns: Turn[]): Promise
         moment,
         fixture.environment,
       );
-      for (const [at, turn] of chunk.entries()) {
-        const outcome = outcomes[at];
-        turn.log(`the release fences its machine: ${outcome?.moved ? 'cleaning' : outcome?.because}`);
+      for (const [index, turn] of chunk.entries()) {
+        const outcome = outcomes[index];
+        turn.log(`the release fences the machine: ${outcome?.moved ? 'cleaning' : outcome?.because}`);
         if (outcome?.moved && outcome.node.node_instance_id && !outcome.node.registered_at)
           await fenceInstance(
             tx,
@@ -98,22 +101,26 @@ export async function fence({ fixture }: CommandContext, turns: Turn[]): Promise
     });
 }
 
-/** Proves and frees the node, or fails and is retried later. */
+/**
+ * Proves the node clean or gone and ends the release, or lets the release fail; a rule retries it.
+ */
 export async function finish({ fixture }: CommandContext, turns: Turn[]): Promise<void> {
   const { environment } = fixture;
   const moment = now(fixture.clock);
   for (const chunk of chunked(turns, batchSize)) {
-    const ends = chunk.map((turn) => {
-      const allocation = found(turn.allocations, turn.draws.who, (each) => mayFinish(turn, each));
+    const releases = chunk.map((turn) => {
+      const allocation = pickWhere(turn.allocations, turn.draws.subject, (item) => mayFinish(turn, item));
       const node = hasMachine(turn, allocation) ? nodeOf(turn, allocation) : undefined;
       const reuse = ownDocument(turn.sequence).reuse ?? false;
-      // Only its agent can prove a reused machine clean. Without an agent a launched machine is
-      // torn down; one that joined cannot be.
+      // Only the agent can prove a machine clean for reuse. Without an agent, a launched machine is
+      // torn down, but a machine that joined cannot be torn down.
       const canProve = node?.registered === true && !node.fenced;
-      const hopeless = node !== undefined && !canProve && turn.sequence.life === 'brought';
-      return { turn, allocation, node, reuse: reuse && canProve, failed: hopeless || turn.draws.how > 0.75 };
+      const cannotEnd = node !== undefined && !canProve && turn.sequence.life === 'join-pool';
+      return { turn, allocation, node, reuse: reuse && canProve, failed: cannotEnd || turn.draws.variant > 0.75 };
     });
-    const proven = ends.filter(({ failed }) => !failed).flatMap(({ node, reuse }) => (node ? [{ node, reuse }] : []));
+    const proven = releases
+      .filter(({ failed }) => !failed)
+      .flatMap(({ node, reuse }) => (node ? [{ node, reuse }] : []));
     const outcomes = await fixture.db.transaction(async (tx) => {
       await prove(
         tx,
@@ -130,18 +137,18 @@ export async function finish({ fixture }: CommandContext, turns: Turn[]): Promis
       for (const { node, reuse } of proven)
         if (!reuse)
           await fenceInstance(tx, node.node_instance_id, { reason: 'the machine was released', revoke: true }, moment);
-      // A clean node in quarantine stays there.
-      const staying = proven.filter(({ node, reuse }) => reuse && node.status === 'cleaning');
-      const clean = staying.map(({ node: { node_id } }) => ({ ...proof, node_id, to: 'ready' as const }));
-      await transition(tx, clean, moment, environment);
-      const leaving = proven.filter(({ reuse }) => !reuse);
-      const gone = leaving.map(({ node: { node_id } }) => ({ ...proof, node_id, to: 'retired' as const }));
-      requireMoved(await transition(tx, gone, moment, environment), 'already_there');
-      for (const { allocation, failed } of ends)
+      // A node that is clean but quarantined stays quarantined.
+      const reusable = proven.filter(({ node, reuse }) => reuse && node.status === 'cleaning');
+      const readyMoves = reusable.map(({ node: { node_id } }) => ({ ...byProof, node_id, to: 'ready' as const }));
+      await transition(tx, readyMoves, moment, environment);
+      const goneNodes = proven.filter(({ reuse }) => !reuse);
+      const retireMoves = goneNodes.map(({ node: { node_id } }) => ({ ...byProof, node_id, to: 'retired' as const }));
+      requireMoved(await transition(tx, retireMoves, moment, environment), 'already_there');
+      for (const { allocation, failed } of releases)
         await endOperation(tx, allocation.workflow_id, failed ? 'failed' : 'succeeded', moment);
       return moveAllocations(
         tx,
-        ends.map(({ allocation: { allocation_id }, failed }) => ({
+        releases.map(({ allocation: { allocation_id }, failed }) => ({
           allocation_id,
           from: ['releasing'],
           ...(failed
@@ -152,8 +159,8 @@ export async function finish({ fixture }: CommandContext, turns: Turn[]): Promis
         environment,
       );
     });
-    for (const [at, { turn, allocation }] of ends.entries()) {
-      const outcome = outcomes[at];
+    for (const [index, { turn, allocation }] of releases.entries()) {
+      const outcome = outcomes[index];
       turn.log(
         `the release of ${allocation.allocation_id} ends: ${outcome?.moved ? outcome.allocation.status : outcome?.because}`,
       );
@@ -161,17 +168,17 @@ export async function finish({ fixture }: CommandContext, turns: Turn[]): Promis
   }
 }
 
-/** Without proof: the allocation ends and its node is quarantined. */
+/** Ends the allocation without a proof and quarantines its node. */
 export async function forceRelease({ fixture }: CommandContext, turns: Turn[]): Promise<void> {
   const { environment } = fixture;
   const moment = now(fixture.clock);
-  const cited = { by: 'force-release' as const, reason: 'no proof is possible' };
+  const cause = { by: 'force-release' as const, reason: 'no proof is possible' };
   for (const turn of turns)
     await fixture.db.transaction(async (tx) => {
-      const allocation = found(turn.allocations, turn.draws.who, (each) => mayForce(turn, each));
+      const allocation = pickWhere(turn.allocations, turn.draws.subject, (item) => mayForce(turn, item));
       const node = nodeOf(turn, allocation);
-      if (node) await transition(tx, [{ ...cited, node_id: node.node_id, to: 'quarantined' }], moment, environment);
-      const move = { ...cited, allocation_id: allocation.allocation_id, to: 'released' as const };
+      if (node) await transition(tx, [{ ...cause, node_id: node.node_id, to: 'quarantined' }], moment, environment);
+      const move = { ...cause, allocation_id: allocation.allocation_id, to: 'released' as const };
       const [outcome] = await moveAllocations(tx, [move], moment, environment);
       turn.log(`force-release of ${allocation.allocation_id}: ${outcome?.moved ? 'released' : outcome?.because}`);
     });

@@ -1,4 +1,4 @@
-/** Runs a history in memory, with rows changed as the store changes them: thousands cost little. */
+/** Runs a history in memory and changes rows as the store does, so that thousands run fast. */
 import { moment } from '../../../../src/base/clock.ts';
 import { quantileShares, type StepHistory } from '../../../../src/lifecycle/progress/expectation.ts';
 import { createPercentFloor } from '../../../../src/lifecycle/progress/percent-floor.ts';
@@ -8,29 +8,29 @@ import { createWatcher } from './watcher.ts';
 
 const startMs = Date.UTC(2026, 0, 1);
 
-function historyOf(took: number[]): StepHistory | null {
-  if (took.length === 0) return null;
-  const sorted = [...took].sort((a, b) => a - b);
+function historyOf(sampleSeconds: number[]): StepHistory | null {
+  if (sampleSeconds.length === 0) return null;
+  const sorted = [...sampleSeconds].sort((a, b) => a - b);
   const quantiles = quantileShares.map((share) => sorted[Math.round(share * (sorted.length - 1))] ?? 0);
   return { samples: sorted.length, quantiles };
 }
 
-const stepOf = ({ usual_seconds, took }: PlannedStep, index: number): StepFacts => ({
+const stepOf = ({ usual_seconds, sample_seconds }: PlannedStep, index: number): StepFacts => ({
   ordinal: index + 1,
   name: `step-${index + 1}`,
   label: '',
   status: 'pending',
   usual_seconds,
-  expected: historyOf(took),
+  expected: historyOf(sample_seconds),
   started_at: null,
   retry_at: null,
 });
 
 export function runInMemory({ plan, events }: History): void {
   let nowMs = startMs;
-  /** The latest time that was shown. */
+  /** The latest time at which progress was shown. */
   let latestMs = startMs;
-  let shown = createPercentFloor();
+  let floor = createPercentFloor();
   const watcher = createWatcher();
   const facts: ProgressFacts = {
     status: 'running',
@@ -45,44 +45,44 @@ export function runInMemory({ plan, events }: History): void {
     now: moment(startMs),
   };
   const isOpen = () => facts.status === 'running' || facts.status === 'cancelling';
-  const current = () => facts.steps.find((step) => step.status !== 'done' && step.status !== 'skipped');
-  const settle = () => {
-    facts.percent = shown.raise('op', progressOf(facts).percent);
+  const currentStep = () => facts.steps.find((step) => step.status !== 'done' && step.status !== 'skipped');
+  const savePercent = () => {
+    facts.percent = floor.raise('op', progressOf(facts).percent);
   };
-  const end = (status: ProgressFacts['status']) => {
-    settle();
+  const endOperation = (status: ProgressFacts['status']) => {
+    savePercent();
     if (status === 'succeeded') for (const step of facts.steps) if (step.status === 'pending') step.status = 'skipped';
     facts.status = status;
     facts.finished_at = facts.now;
   };
 
-  const moves: { [K in ProgressEvent['kind']]: (event: Extract<ProgressEvent, { kind: K }>) => void } = {
+  const effects: { [K in ProgressEvent['kind']]: (event: Extract<ProgressEvent, { kind: K }>) => void } = {
     'time passes': ({ seconds }) => {
       nowMs += seconds * 1000;
     },
     'the clock is set back': ({ seconds }) => {
       nowMs -= seconds * 1000;
     },
-    // The weights of its steps were fixed when it was queued.
+    // The weights of an operation's steps are fixed when it is queued, so samples change nothing.
     'other operations end': () => {},
-    'it reports': ({ retry }) => {
+    'the operation reports': ({ retry }) => {
       if (!isOpen()) return;
       facts.advanced_at = facts.now;
       facts.retry_at = retry ? moment(nowMs + 20_000) : null;
-      settle();
+      savePercent();
     },
-    // The process loses the percentage it showed, which only a clock behind the shown time could
-    // reveal.
+    // The new process does not know the percentage that was shown. A clock behind the last shown
+    // time could make the percentage fall, so the clock of the new process is not behind it.
     'a server restarts': () => {
       nowMs = Math.max(nowMs, latestMs);
-      shown = createPercentFloor();
+      floor = createPercentFloor();
     },
     'another server takes over': () => {
       nowMs = Math.max(nowMs, latestMs);
-      shown = createPercentFloor();
+      floor = createPercentFloor();
     },
-    'its step begins': () => {
-      const step = current();
+    'the step begins': () => {
+      const step = currentStep();
       if (!isOpen() || !step) return;
       step.status = 'running';
       step.started_at ??= facts.now;
@@ -91,32 +91,32 @@ export function runInMemory({ plan, events }: History): void {
       facts.retry_at = null;
     },
     'a try fails': () => {
-      const step = current();
+      const step = currentStep();
       if (!isOpen() || step?.status !== 'running') return;
       step.status = 'waiting';
       step.retry_at = moment(nowMs + 5_000);
     },
-    'its step is done': () => {
-      const step = current();
+    'the step is done': () => {
+      const step = currentStep();
       if (!isOpen() || !step || step.status === 'pending') return;
       step.status = 'done';
       facts.advanced_at = facts.now;
     },
-    'its step is not needed': () => {
-      const step = current();
+    'the step is skipped': () => {
+      const step = currentStep();
       if (isOpen() && step?.status === 'pending') step.status = 'skipped';
     },
-    'it fails': () => {
-      const step = current();
+    'the operation fails': () => {
+      const step = currentStep();
       if (!isOpen() || !step) return;
       step.status = 'failed';
-      end('failed');
+      endOperation('failed');
     },
-    'it is cancelled': () => {
+    'the operation is cancelled': () => {
       if (facts.status === 'running') facts.status = 'cancelling';
-      else if (facts.status === 'cancelling') end('cancelled');
+      else if (facts.status === 'cancelling') endOperation('cancelled');
     },
-    'it is tried again': () => {
+    'the operation is retried': () => {
       if (facts.status !== 'failed') return;
       facts.status = 'running';
       facts.finished_at = null;
@@ -124,9 +124,9 @@ export function runInMemory({ plan, events }: History): void {
         if (['failed', 'running', 'waiting'].includes(step.status))
           Object.assign(step, { status: 'pending', started_at: null, retry_at: null });
     },
-    'it succeeds': () => {
+    'the operation succeeds': () => {
       if (facts.status === 'running' && !facts.steps.some(({ status }) => status === 'running' || status === 'waiting'))
-        end('succeeded');
+        endOperation('succeeded');
     },
   };
 
@@ -134,13 +134,13 @@ export function runInMemory({ plan, events }: History): void {
     latestMs = Math.max(latestMs, nowMs);
     facts.now = moment(nowMs);
     const progress = progressOf(facts);
-    const percent = shown.raise('op', progress.percent);
+    const percent = floor.raise('op', progress.percent);
     watcher.check({ ...progress, percent, status: facts.status }, facts);
   };
   check();
   for (const event of events) {
     facts.now = moment(nowMs);
-    (moves[event.kind] as (event: ProgressEvent) => void)(event);
+    (effects[event.kind] as (event: ProgressEvent) => void)(event);
     check();
   }
 }

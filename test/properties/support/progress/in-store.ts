@@ -1,4 +1,4 @@
-/** Runs the same histories through the real store: rows, transactions, replicas, samples. */
+/** Runs the same histories on the real store, with its rows, transactions, replicas and samples. */
 import { moment, secondsLater } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../../../src/base/ids.ts';
 import { progressOf } from '../../../../src/lifecycle/progress/progress.ts';
@@ -21,7 +21,7 @@ import { testDatabase } from '../../../support/database.ts';
 import type { History, ProgressEvent } from './events.ts';
 import { createWatcher } from './watcher.ts';
 
-const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+const stepNames = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
 
 export async function openStoreHistories() {
   const database = await testDatabase();
@@ -29,9 +29,9 @@ export async function openStoreHistories() {
   const fleet = await testFleet(db);
   const { node_id, pool } = await fleet.node();
   const startMs = fleet.now().getTime();
-  let runs = 0;
+  let runCount = 0;
 
-  const replica = (now: Date): Promise<Executor> =>
+  const openReplica = (now: Date): Promise<Executor> =>
     registerReplica(db, {
       replica_id: newReplicaId(fleet.clock),
       host: 'here',
@@ -42,7 +42,7 @@ export async function openStoreHistories() {
       lease_until: secondsLater(now, 1e6),
     });
 
-  /** Records a step of another operation of the pool. */
+  /** Records the duration of a step in another operation of the pool. */
   const addSample = (step: string, seconds: number, now: Date) =>
     db.query('insert into step_samples (workflow_id, step, pool, seconds, at) values ($1, $2, $3, $4, $5)', [
       newWorkflowId(fleet.clock),
@@ -53,7 +53,7 @@ export async function openStoreHistories() {
     ]);
 
   async function run({ plan, events }: History): Promise<void> {
-    runs++;
+    runCount++;
     let nowMs = startMs;
     let latestMs = startMs;
     const now = () => moment(nowMs);
@@ -62,120 +62,121 @@ export async function openStoreHistories() {
       attempt: 1,
     };
     await db.query('delete from step_samples');
-    for (const [i, { took }] of plan.entries())
-      for (const seconds of took) await addSample(names[i] ?? '', seconds, now());
+    for (const [i, { sample_seconds }] of plan.entries())
+      for (const seconds of sample_seconds) await addSample(stepNames[i] ?? '', seconds, now());
     const steps = plan.map(({ usual_seconds }, i) => {
-      const name = names[i] ?? '';
+      const name = stepNames[i] ?? '';
       return { name, label: name, usual_seconds, within_seconds: null };
     });
-    const fresh = { kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps, node_id };
+    const newOperation = { kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps, node_id };
     const ids = { workflow_id: execution.workflow_id, correlation_id: newCorrelationId() };
-    await db.transaction((tx) => queueOperation(tx, { ...fresh, ...ids }, now()));
-    let executor = await replica(now());
+    await db.transaction((tx) => queueOperation(tx, { ...newOperation, ...ids }, now()));
+    let executor = await openReplica(now());
     await claimExecution(db, execution, executor, now());
     const watcher = createWatcher();
 
-    const row = async () => {
-      const found = await operationRow(db, execution.workflow_id);
-      if (!found) throw new Error('the operation is gone');
-      return found;
+    const readRow = async () => {
+      const row = await operationRow(db, execution.workflow_id);
+      if (!row) throw new Error('the operation does not exist');
+      return row;
     };
-    const isOpen = async () => ['running', 'cancelling'].includes((await row()).status);
-    const current = async () =>
+    const isOpen = async () => ['running', 'cancelling'].includes((await readRow()).status);
+    const readCurrentStep = async () =>
       (await stepRows(db, execution.workflow_id)).find(({ status }) => !/done|skipped/.test(status));
     const error = { code: 'broken', owner_layer: 'node', message: 'broken' };
     const takeOver = async () => {
       nowMs = Math.max(nowMs, latestMs);
       if (!(await isOpen())) return;
-      executor = await replica(now());
+      executor = await openReplica(now());
       await claimExecution(db, execution, executor, now());
     };
 
-    const moves: { [K in ProgressEvent['kind']]: (event: Extract<ProgressEvent, { kind: K }>) => unknown } = {
+    const effects: { [K in ProgressEvent['kind']]: (event: Extract<ProgressEvent, { kind: K }>) => unknown } = {
       'time passes': ({ seconds }) => {
         nowMs += Math.round(seconds * 1000);
       },
       'the clock is set back': ({ seconds }) => {
         nowMs -= Math.round(seconds * 1000);
       },
-      'other operations end': async ({ took }) => {
-        for (const { name } of steps) await addSample(name, took, now());
+      'other operations end': async ({ seconds }) => {
+        for (const { name } of steps) await addSample(name, seconds, now());
       },
-      'it reports': async ({ message, parts, retry }) => {
+      'the operation reports': async ({ message, parts, retry }) => {
         if (!(await isOpen())) return;
-        const shown = names
+        const reportedParts = stepNames
           .slice(0, parts)
           .map((name) => ({ name, kind: 'part', state: message, tone: 'busy' as const }));
-        const report = { message, parts: shown, ...(retry && { retry_after_seconds: 20 }) };
+        const report = { message, parts: reportedParts, ...(retry && { retry_after_seconds: 20 }) };
         await publishProgress(db, execution, report, executor, now());
       },
       'a server restarts': takeOver,
       'another server takes over': takeOver,
-      'its step begins': async () => {
-        const step = await current();
+      'the step begins': async () => {
+        const step = await readCurrentStep();
         if (step && (await isOpen())) await startStep(db, execution, step.name, 1, executor, now());
       },
       'a try fails': async () => {
-        const step = await current();
+        const step = await readCurrentStep();
         if (step?.status !== 'running' || !(await isOpen())) return;
-        const again = { status: 'retrying', tries: 1, error, retry_at: secondsLater(now(), 5) } as const;
-        await endStep(db, execution, step.name, again, executor, now());
+        const retry = { status: 'retrying', tries: 1, error, retry_at: secondsLater(now(), 5) } as const;
+        await endStep(db, execution, step.name, retry, executor, now());
       },
-      'its step is done': async () => {
-        const step = await current();
+      'the step is done': async () => {
+        const step = await readCurrentStep();
         if (!step || step.status === 'pending' || !(await isOpen())) return;
         await endStep(db, execution, step.name, { status: 'done', tries: 1 }, executor, now());
       },
-      'its step is not needed': async () => {
-        const step = await current();
+      'the step is skipped': async () => {
+        const step = await readCurrentStep();
         if (step?.status !== 'pending' || !(await isOpen())) return;
         await endStep(db, execution, step.name, { status: 'skipped', tries: 0 }, executor, now());
       },
-      'it fails': async () => {
-        const step = await current();
+      'the operation fails': async () => {
+        const step = await readCurrentStep();
         if (!step || !(await isOpen())) return;
         await endStep(db, execution, step.name, { status: 'failed', tries: 1, error }, executor, now());
         const failure = { ...error, step: step.name };
         await finishOperation(db, execution, { status: 'failed', error: failure }, executor, now());
       },
-      'it is cancelled': async () => {
-        const { status } = await row();
+      'the operation is cancelled': async () => {
+        const { status } = await readRow();
         if (status === 'running') await db.transaction((tx) => markCancelling(tx, execution.workflow_id, now(), null));
         if (status === 'cancelling') await finishOperation(db, execution, { status: 'cancelled' }, executor, now());
       },
-      'it is tried again': async () => {
-        const again = await db.transaction((tx) => requeue(tx, execution.workflow_id, now(), null));
-        if (!again) return;
-        execution.attempt = again.attempt;
+      'the operation is retried': async () => {
+        const requeued = await db.transaction((tx) => requeue(tx, execution.workflow_id, now(), null));
+        if (!requeued) return;
+        execution.attempt = requeued.attempt;
         await claimExecution(db, execution, executor, now());
       },
-      'it succeeds': async () => {
-        const isBusy = /running|waiting/.test((await current())?.status ?? '');
-        if ((await row()).status !== 'running' || isBusy) return;
+      'the operation succeeds': async () => {
+        const isBusy = /running|waiting/.test((await readCurrentStep())?.status ?? '');
+        if ((await readRow()).status !== 'running' || isBusy) return;
         await finishOperation(db, execution, { status: 'succeeded' }, executor, now());
       },
     };
 
     const check = async () => {
       latestMs = Math.max(latestMs, nowMs);
-      const found = await readOperation(db, execution.workflow_id, wholeFleet, now());
-      if (!found) throw new Error('the operation is gone');
-      const never = { advanced_at: null, retry_at: null, patient_until: null };
-      const facts = { ...never, now: now(), steps: await stepRows(db, execution.workflow_id) };
-      const progress = progressOf({ ...(await row()), ...facts });
-      if (found.progress.step !== progress.step) throw new Error('the progress differs from its rows');
-      watcher.check(found.progress, { ...(await row()), ...facts });
+      const operation = await readOperation(db, execution.workflow_id, wholeFleet, now());
+      if (!operation) throw new Error('the operation does not exist');
+      const noActivity = { advanced_at: null, retry_at: null, patient_until: null };
+      const facts = { ...noActivity, now: now(), steps: await stepRows(db, execution.workflow_id) };
+      const progress = progressOf({ ...(await readRow()), ...facts });
+      if (operation.progress.step !== progress.step)
+        throw new Error('the step of the shown progress differs from the rows');
+      watcher.check(operation.progress, { ...(await readRow()), ...facts });
     };
     await check();
     for (const event of events) {
-      await (moves[event.kind] as (event: ProgressEvent) => unknown)(event);
+      await (effects[event.kind] as (event: ProgressEvent) => unknown)(event);
       await check();
     }
   }
 
   return {
     run,
-    runs: () => runs,
+    runCount: () => runCount,
     async [Symbol.asyncDispose]() {
       await db.close();
       await database.drop();

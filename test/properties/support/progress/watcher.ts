@@ -1,47 +1,47 @@
 /** Checks the shown progress of an operation after every event. */
 import { type ProgressFacts, progressOf } from '../../../../src/lifecycle/progress/progress.ts';
 
-export interface Seen {
+export interface ShownProgress {
   status: ProgressFacts['status'];
   percent: number;
   step: number;
   total_steps: number;
 }
 
-/** Steps of a smaller share disappear by rounding. */
+/** The rounding of the percentage can hide a step with a smaller share. */
 const visibleShare = 2.1;
 
-/** The end of the present step on the bar, and its width. */
-function endOfStep(facts: ProgressFacts): { end: number; width: number } {
-  const at = (over: 'done' | 'pending') => {
+/** Returns where the current step ends on the progress bar, and its width, in percent. */
+function placeCurrentStep(facts: ProgressFacts): { end: number; width: number } {
+  const percentIf = (status: 'done' | 'pending') => {
     const current = facts.steps.find((step) => step.status !== 'done' && step.status !== 'skipped');
-    const steps = facts.steps.map((step) => (step === current ? { ...step, status: over, started_at: null } : step));
+    const steps = facts.steps.map((step) => (step === current ? { ...step, status, started_at: null } : step));
     return progressOf({ ...facts, steps, percent: 0 }).percent;
   };
-  return { end: at('done'), width: at('done') - at('pending') };
+  return { end: percentIf('done'), width: percentIf('done') - percentIf('pending') };
 }
 
 export function createWatcher() {
-  let last: Seen | undefined;
+  let last: ShownProgress | undefined;
   return {
-    check(seen: Seen, facts: ProgressFacts): void {
-      const complain = (what: string) => {
-        throw new Error(`${what}: ${JSON.stringify({ last, seen })}`);
+    check(shown: ShownProgress, facts: ProgressFacts): void {
+      const fail = (violation: string) => {
+        throw new Error(`${violation}: ${JSON.stringify({ last, shown })}`);
       };
-      if (last && seen.percent < last.percent) complain('percent went backwards');
-      if (last && seen.step < last.step) complain('step went backwards');
-      if (last && seen.total_steps !== last.total_steps) complain('the plan changed');
-      if (seen.status === 'succeeded') {
-        if (seen.percent !== 100) complain('succeeded with less than 100 percent');
+      if (last && shown.percent < last.percent) fail('percent went backwards');
+      if (last && shown.step < last.step) fail('step went backwards');
+      if (last && shown.total_steps !== last.total_steps) fail('the number of steps changed');
+      if (shown.status === 'succeeded') {
+        if (shown.percent !== 100) fail('succeeded with less than 100 percent');
       } else {
-        if (!(seen.percent >= 0 && seen.percent < 100)) complain('100 percent before its end');
-        const { end, width } = endOfStep(facts);
-        const isAnyOpen = facts.steps.some((step) => step.status !== 'done' && step.status !== 'skipped');
-        if (isAnyOpen && seen.percent > end) complain(`beyond the end of its step, ${end}`);
-        if (isAnyOpen && width > visibleShare && end < 99 && seen.percent >= end)
-          complain(`at the end of its step, ${end}, before the step ended`);
+        if (!(shown.percent >= 0 && shown.percent < 100)) fail('100 percent before the operation succeeded');
+        const { end, width } = placeCurrentStep(facts);
+        const hasOpenStep = facts.steps.some((step) => step.status !== 'done' && step.status !== 'skipped');
+        if (hasOpenStep && shown.percent > end) fail(`beyond the end of the current step, ${end}`);
+        if (hasOpenStep && width > visibleShare && end < 99 && shown.percent >= end)
+          fail(`at the end of the current step, ${end}, before the step ended`);
       }
-      last = seen;
+      last = shown;
     },
   };
 }

@@ -1,43 +1,42 @@
 /**
- * Random events of people, machines and time in a history, and how it settles without further
- * events.
+ * Applies random events of people, machines and time to a history, and lets it settle afterwards.
  */
 import { nodeActionNames } from '../../../../src/lifecycle/actions/actions.ts';
 import { allocationActionNames } from '../../../../src/lifecycle/actions/allocation-actions.ts';
 import type { Random } from '../random.ts';
 import type { History, ModelAllocation, ModelNode, WorkKind } from './history.ts';
-import { advance, fail, retireProvenGone, tasksOf } from './operations.ts';
+import { advanceStage, endEarly, retireProvenGone, tasksOf } from './operations.ts';
 
-type OnNode = (history: History, node: ModelNode, random: Random) => void;
-type OnAllocation = (history: History, allocation: ModelAllocation) => void;
+type NodeEffect = (history: History, node: ModelNode, random: Random) => void;
+type AllocationEffect = (history: History, allocation: ModelAllocation) => void;
 
-const begin = (kind: WorkKind) => ({ kind, stage: 0, proof: null });
-const bind = (node: ModelNode, kind: WorkKind) => {
-  node.work = begin(kind);
-  node.bound = node.work;
+const startWork = (kind: WorkKind) => ({ kind, stage: 0, proof: null });
+const startOwningWork = (node: ModelNode, kind: WorkKind) => {
+  node.work = startWork(kind);
+  node.owner = node.work;
 };
-const nothing = () => {};
+const noEffect = () => {};
 
-const takeDown =
-  (kind: 'retire' | 'reimage'): OnNode =>
+const tearDown =
+  (kind: 'retire' | 'reimage'): NodeEffect =>
   (history, node) => {
-    if (history.moveNode(node, 'cleaning', kind)) bind(node, kind);
+    if (history.moveNode(node, 'cleaning', kind)) startOwningWork(node, kind);
   };
 
-/** The effect of every action on a node; a new action must be added here. */
-export const nodeEffects: Record<(typeof nodeActionNames)[number], OnNode> = {
+/** The effect of every action on a node. The type requires an entry for a new action. */
+export const nodeEffects: Record<(typeof nodeActionNames)[number], NodeEffect> = {
   quarantine(history, node) {
     if (!history.moveNode(node, 'quarantined', 'quarantine')) return;
-    // A teardown is cancelled; a release continues.
+    // A quarantine cancels a teardown, but a release continues.
     if (node.work?.kind === 'retire' || node.work?.kind === 'reimage') node.work = null;
   },
   reactivate: (history, node) => {
     history.moveNode(node, 'starting', 'reactivate');
   },
-  reimage: takeDown('reimage'),
-  retire: takeDown('retire'),
+  reimage: tearDown('reimage'),
+  retire: tearDown('retire'),
   're-enroll': (_, node) => {
-    bind(node, 're-enroll');
+    startOwningWork(node, 're-enroll');
     node.fenced = true;
   },
   drain(history, node, random) {
@@ -46,69 +45,70 @@ export const nodeEffects: Record<(typeof nodeActionNames)[number], OnNode> = {
   undrain: (history, node) => {
     history.moveNode(node, 'ready', 'undrain');
   },
-  retry: (history, node) => onHolder(history, node, 'retry'),
-  'retry-release': (history, node) => onHolder(history, node, 'retry-release'),
-  'force-release': (history, node) => onHolder(history, node, 'force-release'),
-  ...{ 'extend-deadline': nothing, 'accept-key': nothing, 'apply-held-verdict': nothing, probe: nothing },
-  'collect-diagnostics': nothing,
+  retry: (history, node) => actOnHolder(history, node, 'retry'),
+  'retry-release': (history, node) => actOnHolder(history, node, 'retry-release'),
+  'force-release': (history, node) => actOnHolder(history, node, 'force-release'),
+  ...{ 'extend-deadline': noEffect, 'accept-key': noEffect, 'apply-held-verdict': noEffect, probe: noEffect },
+  'collect-diagnostics': noEffect,
 };
 
-const beginRelease: OnAllocation = (history, allocation) => {
-  if (history.moveAllocation(allocation, 'releasing', 'release')) allocation.work = begin('release');
+const beginRelease: AllocationEffect = (history, allocation) => {
+  if (history.moveAllocation(allocation, 'releasing', 'release')) allocation.work = startWork('release');
 };
 
-export const allocationEffects: Record<(typeof allocationActionNames)[number], OnAllocation> = {
+export const allocationEffects: Record<(typeof allocationActionNames)[number], AllocationEffect> = {
   release: beginRelease,
   'retry-release': beginRelease,
   'force-release': (_, allocation) => {
-    allocation.work = begin('force');
+    allocation.work = startWork('force');
   },
   retry: (_, allocation) => {
-    allocation.work = { ...begin('provision'), retry: true };
+    allocation.work = { ...startWork('provision'), retry: true };
   },
-  ...{ 'extend-deadline': nothing, 'accept-key': nothing, 'apply-held-verdict': nothing, probe: nothing },
-  'collect-diagnostics': nothing,
+  ...{ 'extend-deadline': noEffect, 'accept-key': noEffect, 'apply-held-verdict': noEffect, probe: noEffect },
+  'collect-diagnostics': noEffect,
 };
 
-function onHolder(history: History, node: ModelNode, action: 'retry' | 'retry-release' | 'force-release'): void {
+function actOnHolder(history: History, node: ModelNode, action: 'retry' | 'retry-release' | 'force-release'): void {
   const holder = history.holderOf(node);
-  if (holder && history.isOpenOnAllocation(action, holder)) allocationEffects[action](history, holder);
+  if (holder && history.isAllowedOnAllocation(action, holder)) allocationEffects[action](history, holder);
 }
 
-/** Requests a machine, unless an allocation has or waits for it. */
+/** Requests a machine, unless an allocation already has the machine or waits for it. */
 export function requestMachine(history: History): boolean {
   const last = history.allocation;
-  if (last && last.status !== 'released' && !(last.status === 'failed' && last.over)) return false;
-  history.addAllocation().work = begin('provision');
+  if (last && last.status !== 'released' && !(last.status === 'failed' && last.isRescueOver)) return false;
+  history.addAllocation().work = startWork('provision');
   return true;
 }
 
-/** A deadline passes. */
-export function expire(history: History, node: ModelNode): boolean {
+/** Lets the deadline of a node pass. Returns whether the history changed. */
+export function expireNode(history: History, node: ModelNode): boolean {
   const { status } = node;
   if (status === 'provisioning') return history.moveNode(node, 'failed', 'provision-deadline');
   if (status === 'starting') return history.moveNode(node, 'failed', 'start-deadline');
   if (status === 'offline') return history.moveNode(node, 'failed', 'offline-deadline');
   if (status === 'failed') {
     const holder = history.holderOf(node);
-    if (holder?.status === 'failed') holder.over = true;
+    if (holder?.status === 'failed') holder.isRescueOver = true;
     if (!history.moveNode(node, 'cleaning', 'rescue-over')) return false;
-    bind(node, 'retire');
+    startOwningWork(node, 'retire');
     return true;
   }
   if (status === 'draining') {
     if (node.drain_then !== 'retire') return history.moveNode(node, 'quarantined', 'drain-deadline');
     if (!history.moveNode(node, 'cleaning', 'drain-deadline')) return false;
-    bind(node, 'retire');
+    startOwningWork(node, 'retire');
     return true;
   }
-  if (status === 'cleaning' && !history.isOwned(node)) {
+  if (status === 'cleaning' && !history.isOwnedByRelease(node)) {
     node.work = null;
     return history.moveNode(node, 'quarantined', 'clean-deadline');
   }
   return false;
 }
 
+/** Lets the deadline of an allocation pass. Returns whether the history changed. */
 export function expireAllocation(history: History, allocation: ModelAllocation): boolean {
   const { status } = allocation;
   if (status === 'releasing') {
@@ -117,7 +117,7 @@ export function expireAllocation(history: History, allocation: ModelAllocation):
   }
   if (status === 'release_failed') {
     if (allocation.work) return false;
-    if (history.moveAllocation(allocation, 'releasing', 'release-retry')) allocation.work = begin('release');
+    if (history.moveAllocation(allocation, 'releasing', 'release-retry')) allocation.work = startWork('release');
     return true;
   }
   if (status === 'requested') {
@@ -125,49 +125,49 @@ export function expireAllocation(history: History, allocation: ModelAllocation):
     return history.moveAllocation(allocation, 'failed', 'queue-deadline');
   }
   if (status === 'failed' && allocation.work?.stage === 0) {
-    // A retry waits for capacity no longer than its first step may take.
+    // A retry stops waiting for capacity when the time limit of its first step passes.
     allocation.work = null;
     return true;
   }
-  if (status === 'failed' && !allocation.over && !allocation.work) {
+  if (status === 'failed' && !allocation.isRescueOver && !allocation.work) {
     const node = history.nodeOf(allocation);
-    // Its rescue window is that of the node while the node may still come back.
+    // While the node may still come back, the node's deadline ends the rescue window.
     if (node?.status === 'failed') return false;
-    allocation.over = true;
+    allocation.isRescueOver = true;
     return true;
   }
   return false;
 }
 
-/** Rules that inspect machines. */
-export function inspect(history: History): void {
+/** Applies the rules that inspect machines. */
+export function inspectMachines(history: History): void {
   for (const node of history.nodes) {
     if (node.residue && node.machine !== 'up') Object.assign(node, { residue: false, proven: true });
     retireProvenGone(history, node);
   }
 }
 
-const beat: OnNode = (history, node) => {
+const beat: NodeEffect = (history, node) => {
   if (node.machine !== 'up' || node.fenced) return;
   if (node.status === 'starting') history.moveNode(node, 'ready', 'claim-ready');
   else if (node.status === 'offline') history.moveNode(node, 'ready', 'heartbeat-returned');
   else if (node.status === 'failed') history.moveNode(node, 'starting', 'late-registration');
 };
 
-const operator: OnNode = (history, node, random) => {
+const actAsOperator: NodeEffect = (history, node, random) => {
   const action = random.pick(nodeActionNames);
-  if (!history.isOpenOnNode(action, node)) return;
-  history.log.push(`act ${action}`);
+  if (!history.isAllowedOnNode(action, node)) return;
+  history.log.push(`operator: ${action}`);
   nodeEffects[action](history, node, random);
 };
 
-const tenant = (history: History, random: Random) => {
+const actAsTenant = (history: History, random: Random) => {
   const { allocation } = history;
   if (!allocation) return;
-  // Mostly releases, which these histories are about.
+  // Half of the actions are releases, because these histories test releases.
   const action = random.chance(0.5) ? 'release' : random.pick(allocationActionNames);
-  if (!history.isOpenOnAllocation(action, allocation)) return;
-  history.log.push(`allocation ${action}`);
+  if (!history.isAllowedOnAllocation(action, allocation)) return;
+  history.log.push(`tenant: ${action}`);
   allocationEffects[action](history, allocation);
 };
 
@@ -179,41 +179,41 @@ export function randomEvent(history: History, random: Random): void {
   if (draw < 0.5 && tasks.length > 0) {
     const task = random.pick(tasks);
     history.log.push(`${task.work.kind} stage ${task.work.stage}`);
-    advance(history, task, random);
+    advanceStage(history, task, random);
   } else if (draw < 0.55 && tasks.length > 0) {
     const cancelled = random.chance(0.5);
     history.log.push(cancelled ? 'cancel' : 'a step fails');
-    fail(history, random.pick(tasks), cancelled);
-  } else if (draw < 0.75 && node) operator(history, node, random);
-  else if (draw < 0.85) tenant(history, random);
+    endEarly(history, random.pick(tasks), cancelled);
+  } else if (draw < 0.75 && node) actAsOperator(history, node, random);
+  else if (draw < 0.85) actAsTenant(history, random);
   else if (draw < 0.88 && node) beat(history, node, random);
   else if (draw < 0.9 && node && ['ready', 'degraded'].includes(node.status))
     history.moveNode(node, 'offline', 'liveness');
   else if (draw < 0.92 && node?.machine === 'up') node.machine = 'gone';
   else if (draw < 0.96 && node) {
-    history.log.push('a deadline of the node');
-    expire(history, node);
+    history.log.push('the deadline of the node passes');
+    expireNode(history, node);
   } else if (history.allocation && random.chance(0.5)) {
-    history.log.push('a deadline of the allocation');
+    history.log.push('the deadline of the allocation passes');
     expireAllocation(history, history.allocation);
-  } else if (random.chance(0.5)) inspect(history);
+  } else if (random.chance(0.5)) inspectMachines(history);
   else requestMachine(history);
 }
 
-/** A ready node without a machine falls silent. */
-const fallSilent = (history: History, node: ModelNode): boolean =>
+/** Moves a ready node without a machine to offline, as the liveness rule does. */
+const detectSilence = (history: History, node: ModelNode): boolean =>
   node.status === 'ready' && node.machine !== 'up' && history.moveNode(node, 'offline', 'liveness');
 
-/** More than any history needs to settle. */
+/** No history needs more rounds to settle. */
 const maxRounds = 200;
 
 /** Runs operations and rules until nothing changes. */
 export function settle(history: History): void {
   for (let round = 0; round < maxRounds; round++) {
-    inspect(history);
-    if (tasksOf(history).filter((task) => advance(history, task, null)).length > 0) continue;
-    const nodes = history.nodes.filter((node) => fallSilent(history, node) || expire(history, node));
-    const allocations = history.allocations.filter((allocation) => expireAllocation(history, allocation));
-    if (nodes.length + allocations.length === 0) return;
+    inspectMachines(history);
+    if (tasksOf(history).filter((task) => advanceStage(history, task, null)).length > 0) continue;
+    const changedNodes = history.nodes.filter((node) => detectSilence(history, node) || expireNode(history, node));
+    const changedAllocations = history.allocations.filter((allocation) => expireAllocation(history, allocation));
+    if (changedNodes.length + changedAllocations.length === 0) return;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * A model of a pool with one slot, its tenant, its machine and their operations, in memory but with
- * the product's own tables of transitions and actions. Operations advance stage by stage, so that
- * any event can happen between any two stages of a release.
+ * An in-memory model of a pool with one slot, its tenant, its machine and their operations. The
+ * model uses the product's own tables of transitions and actions. Operations advance stage by
+ * stage, so that any event can happen between any two stages of a release.
  */
 import { type ActionSubject, type NodeActionName, whyNotOnNode } from '../../../../src/lifecycle/actions/actions.ts';
 import { type AllocationActionName, whyNotOnAllocation } from '../../../../src/lifecycle/actions/allocation-actions.ts';
@@ -22,22 +22,23 @@ import {
 
 export type WorkKind = 'provision' | 'release' | 'force' | 'retire' | 'reimage' | 're-enroll';
 
-const takingDown = ['freeze', 'drain', 'stop', 'clean', 'prove'] as const;
-const bringingUp = ['launch', 'register', 'start'] as const;
+const teardownStages = ['freeze', 'drain', 'stop', 'clean', 'prove'] as const;
+const bringUpStages = ['launch', 'register', 'start'] as const;
 export const stages = {
-  provision: ['assign', ...bringingUp],
-  release: ['fence', ...takingDown, 'free'],
+  provision: ['assign', ...bringUpStages],
+  release: ['fence', ...teardownStages, 'free'],
   force: ['stop-others', 'bar', 'prove', 'settle'],
-  retire: [...takingDown, 'retire'],
-  reimage: [...takingDown, 'renew', ...bringingUp],
-  're-enroll': ['clean', 'prove', 'replace', ...bringingUp],
+  retire: [...teardownStages, 'retire'],
+  reimage: [...teardownStages, 'renew', ...bringUpStages],
+  're-enroll': ['clean', 'prove', 'replace', ...bringUpStages],
 } as const satisfies Record<WorkKind, readonly string[]>;
 
+/** A running operation. */
 export interface Work {
   kind: WorkKind;
   stage: number;
   retry?: boolean;
-  /** Decided once, when the release begins the teardown. */
+  /** Whether the machine is kept after the release; decided once, when the teardown begins. */
   reuse?: boolean;
   proof?: 'absent' | 'clean' | null;
 }
@@ -46,15 +47,16 @@ export interface ModelNode {
   key: number;
   status: NodeStatus;
   machine: 'none' | 'up' | 'gone';
-  /** The machine of its present instance was proven gone. */
+  /** Whether the machine of the node's current instance was proven gone. */
   proven: boolean;
   registered: boolean;
   fenced: boolean;
+  /** Whether a forced release left the machine without a proof. */
   residue: boolean;
   drain_then: 'hold' | 'retire' | null;
   work: Work | null;
-  /** The operation that owns the node; an earlier one stops. */
-  bound: Work | null;
+  /** The latest operation that took over the node. An earlier operation stops. */
+  owner: Work | null;
 }
 
 export interface ModelAllocation {
@@ -62,7 +64,8 @@ export interface ModelAllocation {
   status: AllocationStatus;
   node: number | null;
   work: Work | null;
-  over: boolean;
+  /** Whether the allocation failed and can no longer be rescued. */
+  isRescueOver: boolean;
 }
 
 /** A requested transition and its outcome. */
@@ -72,10 +75,10 @@ export interface Call {
   to: string;
   by: Cause;
   moved: boolean;
-  /** For an allocation: the node that it gets. */
+  /** The node that an allocation is assigned. */
   node?: number;
-  /** All statuses afterwards. */
-  after: string;
+  /** The statuses of all nodes and allocations after the call. */
+  statusesAfter: string;
 }
 
 export class UnexpectedRefusal extends Error {}
@@ -85,8 +88,8 @@ export interface Rules {
   reuse: boolean;
 }
 
-const owning: readonly AllocationStatus[] = ['releasing', 'release_failed'];
-const holding: readonly AllocationStatus[] = ['provisioning', 'active', ...owning];
+const releaseStatuses: readonly AllocationStatus[] = ['releasing', 'release_failed'];
+const holdingStatuses: readonly AllocationStatus[] = ['provisioning', 'active', ...releaseStatuses];
 
 export class History {
   readonly nodes: ModelNode[] = [];
@@ -105,31 +108,31 @@ export class History {
   get allocation(): ModelAllocation | undefined {
     return this.allocations.at(-1);
   }
-  live(): number {
+  countLive(): number {
     return this.nodes.filter(({ status }) => status !== 'retired').length;
   }
   holderOf({ key }: ModelNode): ModelAllocation | undefined {
-    const own = this.allocations.filter(({ node }) => node === key);
+    const candidates = this.allocations.filter(({ node }) => node === key);
     return (
-      own.find(({ status }) => holding.includes(status)) ??
-      own.findLast(({ status, over }) => status === 'failed' && !over)
+      candidates.find(({ status }) => holdingStatuses.includes(status)) ??
+      candidates.findLast(({ status, isRescueOver }) => status === 'failed' && !isRescueOver)
     );
   }
   nodeOf({ node }: ModelAllocation): ModelNode | undefined {
     return this.nodes.find(({ key }) => key === node);
   }
-  isOwned(node: ModelNode): boolean {
-    return owning.includes(this.holderOf(node)?.status ?? 'released');
+  isOwnedByRelease(node: ModelNode): boolean {
+    return releaseStatuses.includes(this.holderOf(node)?.status ?? 'released');
   }
 
-  /** Every node and allocation with its status. */
+  /** Lists every node and allocation with its status, for example `n0:ready a0:active`. */
   statuses(): string {
-    const of = (name: string) => (each: { key: number; status: string }) => `${name}${each.key}:${each.status}`;
-    return [...this.nodes.map(of('n')), ...this.allocations.map(of('a'))].join(' ');
+    const describe = (prefix: string) => (row: { key: number; status: string }) => `${prefix}${row.key}:${row.status}`;
+    return [...this.nodes.map(describe('n')), ...this.allocations.map(describe('a'))].join(' ');
   }
 
-  #record(call: Omit<Call, 'after'>): boolean {
-    this.calls.push({ ...call, after: this.statuses() });
+  #record(call: Omit<Call, 'statusesAfter'>): boolean {
+    this.calls.push({ ...call, statusesAfter: this.statuses() });
     return call.moved;
   }
 
@@ -139,9 +142,9 @@ export class History {
     if (edge) {
       node.status = to;
       const holder = this.holderOf(node);
-      const pair = holder && pairedWith(from, to).find((each) => each.from === holder.status);
+      const pair = holder && pairedWith(from, to).find((edge) => edge.from === holder.status);
       if (pair && holder) holder.status = pair.to;
-      if (to === 'failed' || to === 'quarantined') this.#endProvision(node, holder);
+      if (to === 'failed' || to === 'quarantined') this.#endBringUp(node, holder);
       if (to !== 'draining' && to !== 'cleaning') node.drain_then = null;
     }
     return this.#record({ entity: 'node', key: node.key, to, by, moved: Boolean(edge) });
@@ -163,13 +166,13 @@ export class History {
     });
   }
 
-  /** Like `requireMoved`: an operation stops after a refused transition. */
-  must(moved: boolean, isThere: boolean, what: string): void {
-    if (!moved && !isThere) throw new UnexpectedRefusal(`${what} was refused: ${this.statuses()}`);
+  /** Stops an operation after a refused transition, like `requireMoved` of the product. */
+  requireMoved(moved: boolean, isAlreadyThere: boolean, step: string): void {
+    if (!moved && !isAlreadyThere) throw new UnexpectedRefusal(`${step} was refused: ${this.statuses()}`);
   }
 
-  /** A provision ends when its node fails or is quarantined. */
-  #endProvision(node: ModelNode, holder: ModelAllocation | undefined): void {
+  /** Ends the operation that brings up a node when the node fails or is quarantined. */
+  #endBringUp(node: ModelNode, holder: ModelAllocation | undefined): void {
     if (holder?.work?.kind === 'provision') holder.work = null;
     if (
       node.work &&
@@ -187,7 +190,7 @@ export class History {
       ...blank,
       drain_then: null,
       work: null,
-      bound: null,
+      owner: null,
     };
     this.nodes.push(node);
     return node;
@@ -199,14 +202,14 @@ export class History {
       status: 'requested',
       node: null,
       work: null,
-      over: false,
+      isRescueOver: false,
     };
     this.allocations.push(allocation);
     return allocation;
   }
 
-  /** Replaces the instance. */
-  renew(node: ModelNode): void {
+  /** Replaces the node's instance with a new one that has no machine yet. */
+  replaceInstance(node: ModelNode): void {
     Object.assign(node, { machine: 'none', proven: false, registered: false, fenced: false, residue: false });
   }
 
@@ -214,7 +217,7 @@ export class History {
     const status = this.holderOf(node)?.status;
     if (status === 'provisioning' || status === 'failed') return 'reserved';
     if (status === 'active') return 'occupied';
-    return owning.includes(status ?? 'released') || node.residue ? 'cleanup' : 'free';
+    return releaseStatuses.includes(status ?? 'released') || node.residue ? 'cleanup' : 'free';
   }
 
   subjectOf(node: ModelNode): ActionSubject {
@@ -227,18 +230,18 @@ export class History {
       deadline_at: nodeStatuses[node.status].deadline ? new Date(0) : null,
       held: null,
       endpoint: null,
-      instance_fenced: node.fenced ? 'it was fenced' : null,
+      instance_fenced: node.fenced ? 'fenced' : null,
       taken_down_by: node.work && node.work.kind !== 're-enroll' ? 'wf' : null,
       external: false,
       reuse: this.rules.reuse,
     };
   }
 
-  isOpenOnNode(action: NodeActionName, node: ModelNode): boolean {
+  isAllowedOnNode(action: NodeActionName, node: ModelNode): boolean {
     return node.status !== 'retired' && whyNotOnNode(action, this.subjectOf(node)) === null;
   }
 
-  isOpenOnAllocation(action: AllocationActionName, allocation: ModelAllocation): boolean {
+  isAllowedOnAllocation(action: AllocationActionName, allocation: ModelAllocation): boolean {
     const node = this.nodeOf(allocation);
     const isHeld = node && node.status !== 'retired' && this.holderOf(node) === allocation;
     const subject = {
@@ -250,29 +253,31 @@ export class History {
     return whyNotOnAllocation(action, subject) === null;
   }
 
-  /** A violation in the present state, or null. */
-  violation(): string | null {
-    if (this.live() > 1) return `${this.live()} machines in a pool with one slot`;
+  /** Describes a violation in the current state, or returns null. */
+  findViolation(): string | null {
+    if (this.countLive() > 1) return `${this.countLive()} machines in a pool with one slot`;
     for (const node of this.nodes) {
-      const holders = this.allocations.filter((each) => each.node === node.key && holding.includes(each.status));
+      const holders = this.allocations.filter(
+        (allocation) => allocation.node === node.key && holdingStatuses.includes(allocation.status),
+      );
       if (holders.length > 1) return `${holders.length} allocations hold one machine`;
-      if (node.status === 'retired' && node.machine === 'up') return 'a machine that runs is retired';
+      if (node.status === 'retired' && node.machine === 'up') return 'a node is retired while its machine runs';
       const serves = node.status === 'ready' && holders.some(({ status }) => status === 'active');
-      if (serves && node.proven) return 'a tenant was given a machine that is proven gone';
+      if (serves && node.proven) return 'a tenant has a machine that is proven gone';
     }
     return null;
   }
 
-  /** A violation in a settled state, or null. */
-  settledViolation(): string | null {
+  /** Describes a violation in a state in which nothing changes any more, or returns null. */
+  findSettledViolation(): string | null {
     for (const node of this.nodes) {
       if (node.proven && node.status !== 'retired') return `node ${node.key} is proven gone and ${node.status}`;
       if (nodeStatuses[node.status].deadline) return `node ${node.key} stays ${node.status}`;
       if (node.work) return `${node.work.kind} of node ${node.key} does not end`;
     }
-    for (const { key, status, work, over } of this.allocations) {
+    for (const { key, status, work, isRescueOver } of this.allocations) {
       if (work) return `${work.kind} of allocation ${key} does not end`;
-      if (!['active', 'released'].includes(status) && !(status === 'failed' && over))
+      if (!['active', 'released'].includes(status) && !(status === 'failed' && isRescueOver))
         return `allocation ${key} stays ${status}`;
     }
     return null;

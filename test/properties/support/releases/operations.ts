@@ -1,7 +1,11 @@
-/** The effect of each stage of an operation on a history, with the conditions of src/operations. */
+/**
+ * Applies the stages of operations to a history, under the same conditions as the operations in
+ * src/operations.
+ */
 import type { Random } from '../random.ts';
 import { type History, type ModelAllocation, type ModelNode, stages, type Work } from './history.ts';
 
+/** A running operation with its allocation or its node. */
 export interface Task {
   work: Work;
   allocation?: ModelAllocation;
@@ -15,43 +19,48 @@ export const tasksOf = (history: History): Task[] => [
   ...history.nodes.flatMap((node) => (node.work ? [{ work: node.work, node }] : [])),
 ];
 
-const end = ({ allocation, node, work }: Task): void => {
+const endTask = ({ allocation, node, work }: Task): void => {
   if (allocation?.work === work) allocation.work = null;
   else if (node?.work === work) node.work = null;
 };
 
-/** Returns whether the stage is done; false while it waits. */
+/** Returns true if the stage is done, and false while it waits. */
 type Stage = (history: History, task: Task, random: Random | null) => boolean;
 
-const isUp = (node: ModelNode | undefined): node is ModelNode => node !== undefined && node.status !== 'retired';
+const isLive = (node: ModelNode | undefined): node is ModelNode => node !== undefined && node.status !== 'retired';
 
-/** The node of a release, unless another allocation has it by now. */
+/** Returns the node of the task, unless the node is retired or another allocation has it by now. */
 const ownNode = (history: History, { allocation, node }: Task): ModelNode | undefined =>
-  isUp(node) && (!allocation || history.holderOf(node) === allocation) ? node : undefined;
+  isLive(node) && (!allocation || history.holderOf(node) === allocation) ? node : undefined;
 
 const assign: Stage = (history, { allocation, work }) => {
   if (!allocation) return true;
-  // Its node was rescued meanwhile.
+  // The allocation's node was rescued meanwhile.
   if (allocation.status !== 'requested' && allocation.status !== 'failed') {
     allocation.work = null;
     return true;
   }
   if (work.retry) {
-    const former = history.nodeOf(allocation);
-    if (former?.status === 'failed' && history.holderOf(former) === allocation) {
-      history.renew(former);
-      history.must(history.moveNode(former, 'provisioning', 'retry'), false, 'another try');
-      history.must(history.moveAllocation(allocation, 'provisioning', 'retry', former), false, 'another try');
+    const failedNode = history.nodeOf(allocation);
+    if (failedNode?.status === 'failed' && history.holderOf(failedNode) === allocation) {
+      history.replaceInstance(failedNode);
+      history.requireMoved(history.moveNode(failedNode, 'provisioning', 'retry'), false, 'retrying the node');
+      const isMoved = history.moveAllocation(allocation, 'provisioning', 'retry', failedNode);
+      history.requireMoved(isMoved, false, 'retrying the allocation');
       return true;
     }
   }
   const by = work.retry ? 'retry' : 'node-assigned';
-  const free = history.node;
-  if (free && (free.status !== 'ready' || history.occupancyOf(free) !== 'free')) return false;
-  const node = free ?? history.addNode();
-  history.must(history.moveAllocation(allocation, 'provisioning', by, node), false, 'assigning a machine');
-  if (free) {
-    history.must(history.moveAllocation(allocation, 'active', 'node-ready'), false, 'handing out a free machine');
+  const freeNode = history.node;
+  if (freeNode && (freeNode.status !== 'ready' || history.occupancyOf(freeNode) !== 'free')) return false;
+  const node = freeNode ?? history.addNode();
+  history.requireMoved(history.moveAllocation(allocation, 'provisioning', by, node), false, 'assigning a machine');
+  if (freeNode) {
+    history.requireMoved(
+      history.moveAllocation(allocation, 'active', 'node-ready'),
+      false,
+      'activating the allocation of a free machine',
+    );
     allocation.work = null;
   }
   return true;
@@ -73,13 +82,17 @@ const start: Stage = (history, { node }) => {
   return true;
 };
 
-const bar: Stage = (history, task) => {
+const fence: Stage = (history, task) => {
   const node = ownNode(history, task);
   if (!node) return true;
-  const after = node.status === 'quarantined' ? 'hold' : node.drain_then;
-  history.must(history.moveNode(node, 'cleaning', 'release'), node.status === 'cleaning', 'fencing the machine');
-  node.drain_then = after;
-  node.bound = task.work;
+  const drainThen = node.status === 'quarantined' ? 'hold' : node.drain_then;
+  history.requireMoved(
+    history.moveNode(node, 'cleaning', 'release'),
+    node.status === 'cleaning',
+    'fencing the machine',
+  );
+  node.drain_then = drainThen;
+  node.owner = task.work;
   if (!node.registered) node.fenced = true;
   if (task.work.kind === 'release')
     task.work.reuse ??=
@@ -88,7 +101,7 @@ const bar: Stage = (history, task) => {
       !node.fenced &&
       node.machine === 'up' &&
       node.drain_then !== 'retire' &&
-      // Another operation tears it down.
+      // Another operation of the node would tear the machine down.
       node.work === null;
   return true;
 };
@@ -107,18 +120,18 @@ const prove: Stage = (history, task) => {
   return true;
 };
 
-/** Like `stays`: a node that was quarantined while it was cleaned stays there. */
+/** A node that was quarantined during its clean-up stays quarantined, as in the product. */
 function keepNode(history: History, node: ModelNode): void {
   if (node.status === 'quarantined') return;
   const moved =
     node.drain_then === 'hold'
       ? history.moveNode(node, 'quarantined', 'quarantine')
       : history.moveNode(node, 'ready', 'proof');
-  history.must(moved, false, 'keeping a clean machine');
+  history.requireMoved(moved, false, 'keeping a clean machine');
 }
 
 function retire(history: History, node: ModelNode): void {
-  history.must(
+  history.requireMoved(
     history.moveNode(node, 'retired', 'proof'),
     node.status === 'retired',
     'retiring a machine that is proven gone',
@@ -132,7 +145,7 @@ const free: Stage = (history, task) => {
   else if (node) retire(history, node);
   const { allocation } = task;
   if (allocation)
-    history.must(
+    history.requireMoved(
       history.moveAllocation(allocation, 'released', 'proof'),
       allocation.status === 'released',
       'ending a release',
@@ -140,7 +153,7 @@ const free: Stage = (history, task) => {
   return true;
 };
 
-/** An inspection finds a proof only if the machine is gone. */
+/** Finds a proof only if the machine is gone. */
 const inspect: Stage = (history, task) => {
   const node = ownNode(history, task);
   if (node?.machine === 'gone' || node?.machine === 'none') {
@@ -156,32 +169,34 @@ const settle: Stage = (history, task) => {
   if (!allocation) return true;
   if (node && work.proof) retire(history, node);
   else if (node) {
-    history.must(
+    history.requireMoved(
       history.moveNode(node, 'quarantined', 'force-release'),
       node.status === 'quarantined',
       'quarantining a machine',
     );
     node.residue = true;
   }
-  const forced = node !== undefined && !work.proof;
-  if (!forced && allocation.status === 'release_failed') history.moveAllocation(allocation, 'releasing', 'release');
-  history.must(
-    history.moveAllocation(allocation, 'released', forced ? 'force-release' : 'proof'),
+  const isForced = node !== undefined && !work.proof;
+  if (!isForced && allocation.status === 'release_failed') history.moveAllocation(allocation, 'releasing', 'release');
+  history.requireMoved(
+    history.moveAllocation(allocation, 'released', isForced ? 'force-release' : 'proof'),
     allocation.status === 'released',
     'ending a forced release',
   );
   return true;
 };
 
-/** Like `retireProvenGone` of the product. */
+/**
+ * Retires a quarantined node whose machine is proven gone, like `retireProvenGone` of the product.
+ */
 export function retireProvenGone(history: History, node: ModelNode): void {
-  if (node.status !== 'quarantined' || !node.proven || node.work || history.isOwned(node)) return;
+  if (node.status !== 'quarantined' || !node.proven || node.work || history.isOwnedByRelease(node)) return;
   retire(history, node);
 }
 
-const close: Stage = (history, { node, work }) => {
+const finishRetire: Stage = (history, { node, work }) => {
   if (!node) return true;
-  // An operator may have quarantined it meanwhile; its machine is gone anyway.
+  // An operator may have quarantined the node meanwhile. Its machine is gone, so it is retired.
   node.work = null;
   if (node.status === 'cleaning' || node.status === 'quarantined') retire(history, node);
   else node.work = work;
@@ -190,9 +205,9 @@ const close: Stage = (history, { node, work }) => {
 
 const renew: Stage = (history, { node, work }) => {
   if (!node) return true;
-  if (node.status === 'cleaning' && node.bound === work) {
-    history.renew(node);
-    history.must(history.moveNode(node, 'provisioning', 'proof'), false, 'a new instance');
+  if (node.status === 'cleaning' && node.owner === work) {
+    history.replaceInstance(node);
+    history.requireMoved(history.moveNode(node, 'provisioning', 'proof'), false, 'replacing the instance');
     return true;
   }
   node.work = null;
@@ -202,52 +217,51 @@ const renew: Stage = (history, { node, work }) => {
 
 const replace: Stage = (history, { node, work }) => {
   if (!node) return true;
-  if (node.bound !== work) {
+  if (node.owner !== work) {
     node.work = null;
     return true;
   }
   const holder = history.holderOf(node);
-  const rescues = node.status === 'failed' && holder?.status === 'failed';
-  history.renew(node);
+  const isRescue = node.status === 'failed' && holder?.status === 'failed';
+  history.replaceInstance(node);
   if (!history.moveNode(node, 'provisioning', 're-enroll')) node.work = null;
-  else if (rescues && holder) history.moveAllocation(holder, 'provisioning', 'rescue');
+  else if (isRescue && holder) history.moveAllocation(holder, 'provisioning', 'rescue');
   return true;
 };
 
-const nothing: Stage = () => true;
-const acts: Record<string, Stage> = {
-  ...{ assign, launch, register, start, fence: bar, bar, clean, free, settle, renew, replace, retire: close },
-  ...{ freeze: nothing, drain: nothing, stop: nothing, 'stop-others': nothing },
+const noEffect: Stage = () => true;
+const effects: Record<string, Stage> = {
+  ...{ assign, launch, register, start, fence, bar: fence, clean, free, settle, renew, replace, retire: finishRetire },
+  ...{ freeze: noEffect, drain: noEffect, stop: noEffect, 'stop-others': noEffect },
 };
 
-/** Runs the next stage of an operation. */
-export function advance(history: History, task: Task, random: Random | null): boolean {
+/** Runs the next stage of an operation. Returns false if the stage has to wait. */
+export function advanceStage(history: History, task: Task, random: Random | null): boolean {
   const { work } = task;
   const plan = stages[work.kind];
   const stage = plan[work.stage];
-  const act = stage === 'prove' ? (work.kind === 'force' ? inspect : prove) : acts[stage ?? ''];
-  if (!act) throw new Error(`no stage ${stage} in ${work.kind}`);
-  const went = act(history, task, random);
-  if (!went) return false;
+  const effect = stage === 'prove' ? (work.kind === 'force' ? inspect : prove) : effects[stage ?? ''];
+  if (!effect) throw new Error(`no stage ${stage} in ${work.kind}`);
+  if (!effect(history, task, random)) return false;
   work.stage++;
-  if (work.stage >= plan.length) end(task);
+  if (work.stage >= plan.length) endTask(task);
   return true;
 }
 
-/** Ends an operation by an error or a cancellation. */
-export function fail(history: History, task: Task, cancelled: boolean): boolean {
+/** Ends an operation by an error or a cancellation. Returns false if the operation ignores it. */
+export function endEarly(history: History, task: Task, cancelled: boolean): boolean {
   const { work, node, allocation } = task;
   const stage = stages[work.kind][work.stage] ?? '';
   if (work.kind === 'force') return false;
   if (work.kind === 'release') {
-    end(task);
+    endTask(task);
     if (allocation?.status === 'releasing') history.moveAllocation(allocation, 'release_failed', 'release-deadline');
     return true;
   }
   if (work.kind === 'provision' && cancelled) return false;
-  end(task);
-  const down = ['freeze', 'drain', 'stop', 'clean', 'prove', 'retire', 'renew'].includes(stage);
-  if ((work.kind === 'retire' || work.kind === 'reimage') && down && node?.status === 'cleaning') {
+  endTask(task);
+  const isTeardownStage = ['freeze', 'drain', 'stop', 'clean', 'prove', 'retire', 'renew'].includes(stage);
+  if ((work.kind === 'retire' || work.kind === 'reimage') && isTeardownStage && node?.status === 'cleaning') {
     history.moveNode(node, 'quarantined', 'clean-error');
     node.fenced = true;
   } else if (!cancelled && node?.status === 'provisioning') history.moveNode(node, 'failed', 'provision-error');

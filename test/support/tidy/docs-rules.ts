@@ -1,8 +1,8 @@
-/** Plain English on the pages: short paragraphs, the words of the glossary, no riddles. */
+/** Rules about the pages of the documentation: short paragraphs, plain words and valid links. */
 import { posix } from 'node:path';
 import { eachFile, file, type Rule, type SourceFile } from './source.ts';
 
-/** Their texts come from the code, where the word rules and their owners look after them. */
+/** Generated from texts in the code, so a violation would have to be fixed there. */
 const generated = ['docs/glossary.md', 'docs/reference/api.md', 'docs/reference/cli.md'];
 
 const isPage = (path: string) =>
@@ -183,4 +183,4 @@ const headingsExist: Rule = {
   ],
 };
 
-export const pageRules: Rule[] = [shortParagraphs, plainSentences, plainWords, headingsExist];
+export const docsRules: Rule[] = [shortParagraphs, plainSentences, plainWords, headingsExist];

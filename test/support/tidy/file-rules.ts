@@ -108,7 +108,7 @@ const lockNamesNoHost: Rule = {
   fine: [file('package-lock.json', '"resolved": "console", "funding": { "url": "https://example.org" }')],
 };
 
-export const formRules: Rule[] = [
+export const fileRules: Rule[] = [
   noAny,
   nothingSilenced,
   meaningfulNames,

@@ -1,4 +1,4 @@
-/** Rules about the tree: small folders, a README for each part of src, and links that work. */
+/** Rules about folders: small folders, a README for each part of src, and links that work. */
 import { posix } from 'node:path';
 import { eachFile, file, type Rule, type SourceFile, type Violation } from './source.ts';
 
@@ -138,4 +138,4 @@ const linksLeadSomewhere: Rule = {
   ],
 };
 
-export const roomRules: Rule[] = [smallFolders, readmes, exactReadmes, linksLeadSomewhere];
+export const folderRules: Rule[] = [smallFolders, readmes, exactReadmes, linksLeadSomewhere];

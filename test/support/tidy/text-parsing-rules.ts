@@ -1,4 +1,7 @@
-/** Code never reads data back out of sentences: codes and typed fields travel beside them. */
+/**
+ * A rule against code that parses text written for people. Codes and typed fields are passed along
+ * with such a text.
+ */
 import {
   child,
   eachFile,
@@ -58,17 +61,18 @@ const allowed: Record<string, string> = {
   'src/drivers/aks/azure/azure-failure.ts': 'Azure gives several failures the same code',
   'src/drivers/docker/engine-error.ts': 'Docker and Podman answer with a status and words',
   'src/drivers/docker/pull.ts': 'a registry reports states and refusals in words',
-  'src/drivers/ec2/inspect.ts': 'the serial console is the only way out of a machine that did not start',
+  'src/drivers/ec2/inspect.ts': 'a machine that did not start reports only on its serial console',
   'src/drivers/ec2/secrets.ts': 'redacts what AWS appends to its messages',
   'src/engine/dbos-logger.ts': 'DBOS logs sentences',
   'src/lifecycle/findings/diagnosis.ts': 'kernels, cloud-init and runtimes write to a console',
   'src/lifecycle/model/reports.ts': 'a machine may report any text; its blanks are folded',
   'src/store/pg/database.ts': 'the driver of PostgreSQL has no code for a connection that broke',
-  'src/store/pg/embedded/claim.ts': 'application_name is the only field of a connection that others see',
+  'src/store/pg/embedded/claim.ts': 'application_name is the only field of a connection that other connections see',
   // A key=value selector that happens to be called a label.
   'src/store/rows/allocations.ts': 'splits a selector',
   // Rendering: these fill in or shorten a text and decide nothing by it.
   'src/agent/connection/call-failure.ts': 'names the error once',
+  'src/drivers/ec2/cloud-failure.ts': 'names the error once',
   'src/cli/terminal/failure.ts': 'leaves out what the detail already says',
   'console/src/features/audit/words.ts': 'leaves out a reason that the summary already says',
   'console/src/ui/time/times.ts': 'shows moments in local time',
@@ -152,7 +156,7 @@ function readsProse(source: SourceFile): string[] {
 }
 
 const isStale = (source: SourceFile) =>
-  readsProse(source).length === 0 ? ['is on the list of prose-rules.ts and reads no text'] : [];
+  readsProse(source).length === 0 ? ['is on the list of text-parsing-rules.ts but parses no text'] : [];
 const readers = eachFile((path) => isProduct(path) && !(path in allowed), readsProse);
 const staleEntries = eachFile((path) => path in allowed, isStale);
 
@@ -194,4 +198,4 @@ const noProseAsData: Rule = {
   ],
 };
 
-export const proseRules: Rule[] = [noProseAsData];
+export const textParsingRules: Rule[] = [noProseAsData];

@@ -1,4 +1,4 @@
-/** Plain English in comments and names. */
+/** Rules about the wording of comments, and about vague names. */
 import { eachFile, file, isCode, isGenerated, nodesOf, parse, type Rule, type SourceFile } from './source.ts';
 
 /** `meant` is a field of the wire contract in these files. */
@@ -79,4 +79,4 @@ const plainNames: Rule = {
   fine: [file('scripts/test/a.ts', "const maxRows = 5; const said = 'told';")],
 };
 
-export const wordRules: Rule[] = [narrowComments, plainSentences, plainNames];
+export const commentRules: Rule[] = [narrowComments, plainSentences, plainNames];

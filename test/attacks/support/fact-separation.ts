@@ -1,10 +1,10 @@
 /**
- * Edits that remove the separation of posted facts from the server's own: the reserved kinds, and
- * the origin checks of the readers.
+ * The defences that separate posted facts from the server's own facts: kinds that are reserved for
+ * the server, and checks of the origin wherever facts are read.
  */
 import type { SourceEdit } from './attack.ts';
 
-export const openKinds: SourceEdit[] = [
+export const reservedKinds: SourceEdit[] = [
   {
     file: 'src/contract/evidence/evidence-kinds.ts',
     find: '(kind: string): boolean => reserved.has(nounOf(kind));',
@@ -12,8 +12,8 @@ export const openKinds: SourceEdit[] = [
   },
 ];
 
-export const trustedByKind: SourceEdit[] = [
-  ...openKinds,
+export const kindAndOriginChecks: SourceEdit[] = [
+  ...reservedKinds,
   {
     file: 'src/contract/evidence/evidence-kinds.ts',
     find: "return origin === 'internal' || origin === 'report';",

@@ -1,9 +1,9 @@
-/** Timelines and explanations mark the statements of machines and outside programs. */
+/** A timeline marks the facts that a machine or an outside program reported. */
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { callRoute } from '../api/support/calls.ts';
 import { startMachine } from '../api/support/machine.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
-import { openBrowser, signIn, visit } from './support/console.ts';
+import { openBrowser, openPage, signIn } from './support/console.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 
@@ -17,18 +17,18 @@ afterAll(async () => {
   await server?.stop();
 });
 
-it('marks the statements of others, and none of its own', async () => {
+it('marks facts of machines and outside programs, but not those of the control plane', async () => {
   const heartbeat = { stale_after_seconds: 24 * 3600 };
   await server.client.call('pool-put', { params: { pool: 'pier' }, body: { driver: 'external', heartbeat } });
   const { token: join_token = '' } = await server.client.call('join-token-create', { params: { pool: 'pier' } });
-  const machine = await startMachine(server.url, { join_token, name: 'talks' });
+  const machine = await startMachine(server.url, { join_token, name: 'reporter' });
   await machine.beat('ready');
   const fact = { at: '2026-01-01T00:00:00Z', layer: 'transport', summary: 'a call failed', data: {} };
   await machine.call('agent-evidence', { body: { facts: [{ ...fact, kind: 'agent_call_failed' }] } });
-  const ingress = { layer: 'transport', kind: 'ingress.refused', summary: 'a 502', node_id: machine.node_id };
-  await callRoute(server.url, 'evidence-create', { body: { facts: [ingress] } }, { bearer: server.token });
+  const ingressFact = { layer: 'transport', kind: 'ingress.refused', summary: 'a 502', node_id: machine.node_id };
+  await callRoute(server.url, 'evidence-create', { body: { facts: [ingressFact] } }, { bearer: server.token });
 
-  const { page, complaints } = await visit(browser);
+  const { page, pageErrors } = await openPage(browser);
   await signIn(page, server, `/nodes/${machine.node_id}?tab=timeline`);
   const row = (summary: string) => page.locator('summary', { hasText: summary }).first();
   await row('a 502').waitFor();
@@ -36,5 +36,5 @@ it('marks the statements of others, and none of its own', async () => {
   await expect.poll(() => row('a call failed').innerText(), { timeout: 45_000 }).toContain('machine says');
   expect(await row('a 502').innerText()).toContain('reported by');
   expect(await row('provisioning → starting').innerText()).not.toMatch(/machine says|reported by/);
-  expect(complaints).toEqual([]);
+  expect(pageErrors).toEqual([]);
 });

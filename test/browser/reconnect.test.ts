@@ -1,5 +1,6 @@
 /**
- * The console survives an overloaded server, a reload, and a server that is killed and restarted.
+ * The console recovers by itself from an overloaded server, a reload, and a server that is killed
+ * and restarted.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,10 +8,10 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
-import { openBrowser, releaseEverything, signIn, statusOf, visit, waitUntilLive } from './support/console.ts';
+import { openBrowser, openPage, releaseEverything, signIn, statusBadge, waitUntilLive } from './support/console.ts';
 
-/** Two servers start in it, and a slow machine. */
-const wholeStoryMs = 180_000;
+/** Enough to start a slow machine and a second server. */
+const slowTestMs = 180_000;
 
 let server: SpawnedServer;
 let successor: SpawnedServer | undefined;
@@ -19,9 +20,9 @@ let port: number;
 beforeAll(async () => {
   port = await freePort();
   [server, browser] = await Promise.all([spawnServer({ port }), openBrowser()]);
-  // It registers when the test lets it, after its verdict; until then it has the budget of a
-  // launch.
-  const setup = `while [ ! -e ${gate()} ]; do sleep 0.2; done`;
+  // The machine registers only when the test creates the gate file, which happens after the machine
+  // has failed.
+  const setup = `while [ ! -e ${gateFile()} ]; do sleep 0.2; done`;
   await server.client.call('pool-put', {
     params: { pool: 'late' },
     body: { driver: 'local', budgets: { provision_seconds: 12, rescue_seconds: 300 }, spec: { setup } },
@@ -38,29 +39,29 @@ afterAll(async () => {
   await server?.stop();
 });
 
-const gate = () => join(server.data_dir, 'come');
+const gateFile = () => join(server.data_dir, 'gate');
 
-const stepNow = async (page: Page): Promise<number> => {
-  const words = await page.getByText(/^Step \d\/\d/).innerText();
-  return Number(/^Step (\d)/.exec(words)?.[1]);
+const readStep = async (page: Page): Promise<number> => {
+  const text = await page.getByText(/^Step \d\/\d/).innerText();
+  return Number(/^Step (\d)/.exec(text)?.[1]);
 };
 
-/** Records every width of the bar in the page itself, so that none is missed between two looks. */
+/** Records every width of the bar inside the page, because polling could miss some. */
 const watchBar = `
   window.barWidths = [];
   new MutationObserver(() => {
-    const now = Number(document.querySelector('[role=progressbar]')?.getAttribute('aria-valuenow') ?? NaN);
-    if (now !== window.barWidths.at(-1) && !Number.isNaN(now)) window.barWidths.push(now);
+    const width = Number(document.querySelector('[role=progressbar]')?.getAttribute('aria-valuenow') ?? NaN);
+    if (width !== window.barWidths.at(-1) && !Number.isNaN(width)) window.barWidths.push(width);
   }).observe(document.body, { subtree: true, childList: true, attributes: true });
 `;
 
-it('does not take a refusal for good news, and recovers by itself once the server answers', async () => {
-  const { page, context, complaints } = await visit(browser);
-  const lists = /\/v1\/(nodes|allocations|pools)(\?|$)/;
+it('shows Attention as unknown while the server is busy, and recovers when the server answers', async () => {
+  const { page, context, pageErrors } = await openPage(browser);
+  const listAddresses = /\/v1\/(nodes|allocations|pools)(\?|$)/;
   const busy = { type: 'about:blank', code: 'server_busy', status: 429, title: 'Busy', detail: 'Busy' };
   const problem = { ...busy, owner_layer: 'control_plane', correlation_id: 'c', retry_after_seconds: 1 };
-  await page.route(lists, (requests) =>
-    requests.fulfill({ status: 429, contentType: 'application/problem+json', body: JSON.stringify(problem) }),
+  await page.route(listAddresses, (route) =>
+    route.fulfill({ status: 429, contentType: 'application/problem+json', body: JSON.stringify(problem) }),
   );
   await signIn(page, server, '/attention');
   await page.getByText('Unknown whether anything needs you: Busy; retrying every 1 s').waitFor();
@@ -68,54 +69,54 @@ it('does not take a refusal for good news, and recovers by itself once the serve
   await page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: 'Attention ?' }).waitFor();
   await waitUntilLive(page);
   expect(await page.getByText('Nothing needs you').count()).toBe(0);
-  // The stream stays open throughout, so only the console's own retry can find out.
-  await page.unroute(lists);
+  // The stream stays connected throughout, so only a retry can notice the recovery.
+  await page.unroute(listAddresses);
   await page.getByRole('heading', { name: 'All is well' }).waitFor();
   await page.getByRole('alert').waitFor({ state: 'detached' });
-  expect(complaints).toEqual([]);
+  expect(pageErrors).toEqual([]);
   await context.close();
 });
 
-it('shows a failed machine return, without a reload', { timeout: wholeStoryMs }, async () => {
-  const { page, context, complaints } = await visit(browser);
+it('shows without a reload that a failed machine returned', { timeout: slowTestMs }, async () => {
+  const { page, context, pageErrors } = await openPage(browser);
   const { allocation } = await server.client.call('allocation-create', { body: { pool: 'late', name: 'tardy' } });
   await signIn(page, server, `/allocations/${allocation.allocation_id}`);
   await page.evaluate('window.sameDocument = true');
-  await statusOf(page, 'failed').waitFor();
+  await statusBadge(page, 'failed').waitFor();
   await page
     .getByText(/provisioning timed out/)
     .first()
     .waitFor();
-  await writeFile(gate(), '');
-  await statusOf(page, 'active').waitFor();
+  await writeFile(gateFile(), '');
+  await statusBadge(page, 'active').waitFor();
   expect(await page.evaluate('window.sameDocument')).toBe(true);
-  expect(complaints).toEqual([]);
+  expect(pageErrors).toEqual([]);
   await context.close();
 });
 
-it('keeps the banner over a reload and a killed server, and ends with the true status', {
-  timeout: wholeStoryMs,
+it('keeps the progress banner through a reload and a killed server, and ends with the final status', {
+  timeout: slowTestMs,
 }, async () => {
-  const { page, context, complaints } = await visit(browser);
+  const { page, context, pageErrors } = await openPage(browser);
   const { allocation } = await server.client.call('allocation-create', { body: { pool: 'slow', name: 'patient' } });
   await signIn(page, server, `/allocations/${allocation.allocation_id}`);
   await page.getByText('Waiting for it to register').first().waitFor();
-  const before = await stepNow(page);
+  const stepBefore = await readStep(page);
 
   await page.reload();
   await page.getByText('Waiting for it to register').first().waitFor();
-  expect(await stepNow(page)).toBeGreaterThanOrEqual(before);
+  expect(await readStep(page)).toBeGreaterThanOrEqual(stepBefore);
   await waitUntilLive(page);
   await page.evaluate(watchBar);
 
   await server.kill();
   await page.getByText('The live stream is stale.').waitFor();
-  expect(await stepNow(page)).toBeGreaterThanOrEqual(before);
+  expect(await readStep(page)).toBeGreaterThanOrEqual(stepBefore);
 
-  // A page that was never loaded cannot open now; however often it is requested, the console stays
-  // and says why.
-  for (const again of [false, true]) {
-    if (again) await page.keyboard.press('g').then(() => page.keyboard.press('a'));
+  // A page whose code was never loaded cannot open now. Each time it is requested, the console
+  // keeps working and says why.
+  for (const isSecondTry of [false, true]) {
+    if (isSecondTry) await page.keyboard.press('g').then(() => page.keyboard.press('a'));
     await page.keyboard.press('g');
     await page.keyboard.press('u');
     await page.getByText('The server does not answer').first().waitFor();
@@ -126,13 +127,13 @@ it('keeps the banner over a reload and a killed server, and ends with the true s
   await waitUntilLive(page);
   await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
   await page.getByText('The server does not answer').waitFor({ state: 'detached' });
-  expect(await page.evaluate('Array.isArray(window.barWidths)'), 'the same document').toBe(true);
+  expect(await page.evaluate('Array.isArray(window.barWidths)'), 'the page was not reloaded').toBe(true);
   await page.evaluate('history.go(-3)');
   await page.getByText('The live stream is stale.').waitFor({ state: 'detached' });
-  await statusOf(page, 'active').waitFor();
+  await statusBadge(page, 'active').waitFor();
   const widths = await page.evaluate<number[]>('window.barWidths');
   expect(widths.length).toBeGreaterThan(0);
   expect(widths).toEqual(widths.toSorted((a, b) => a - b));
-  expect(complaints).toEqual([]);
+  expect(pageErrors).toEqual([]);
   await context.close();
 });

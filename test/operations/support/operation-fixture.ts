@@ -1,7 +1,7 @@
 /**
- * The environment in which operations are tested: the real store, rules and operations, virtual
- * time, two replicas, a simulated provider and simulated agents. Time advances in ticks, and a tick
- * ends when no statement runs any more.
+ * Opens the fixture of operations: the real store, rules and operations on two replicas, with
+ * virtual time, a simulated provider and simulated agents. Time advances in ticks, and a tick ends
+ * when no statement runs any more.
  */
 import { now, secondsLater } from '../../../src/base/clock.ts';
 import { newReplicaId } from '../../../src/base/ids.ts';
@@ -27,21 +27,21 @@ import { withGenericPlans } from '../../properties/support/prepare-statements.ts
 import { testDatabase } from '../../support/database.ts';
 import { memoryKeyRing } from '../../support/key-ring.ts';
 import { type Agents, createAgents, heartbeat } from './agents.ts';
-import type { Armed } from './faults.ts';
+import type { ArmedFault } from './faults.ts';
 import { createRuns, type WatchedRun } from './runs.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
 
-/** These concern replicas and the network, which the workshop simulates. All other rules run. */
+/** The sweeps of replicas and the network, which the fixture simulates. All other sweeps run. */
 const simulatedSweeps = ['ingest-watch', 'replica-takeover', 'prober', 'housekeeping'];
 
-/** Long, so that few ticks are needed, but shorter than every timeout. */
+/** Long ticks make runs fast, but a tick must be shorter than every timeout. */
 export const tickSeconds = 4;
 const leaseSeconds = 10_000_000;
 const maxPasses = 500;
-/** For rules that do not return `more`. */
+/** The number of passes of a rule that does not return `more`. */
 const passesWithoutMore = 3;
 
-export interface Workshop {
+export interface OperationFixture {
   db: Database;
   clock: VirtualClock;
   services: OperationServices;
@@ -49,70 +49,74 @@ export interface Workshop {
   agents: Agents;
   tick(): Promise<void>;
   /** Waits until no statement runs. */
-  quiet(): Promise<void>;
+  waitUntilIdle(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Also limits concurrent work: hundreds of operations would wait too long for a connection. */
+/**
+ * Also limits concurrent work, because hundreds of operations would wait too long for a connection.
+ */
 const connections = 12;
 
 /**
- * Counts running statements, so that a tick can wait for them, and queues work beyond the
- * connections.
+ * Counts running statements, so that a tick can wait for them, and queues statements while no
+ * connection is free.
  */
-function counting(db: Database): { db: Database; quiet(): Promise<void> } {
+function countStatements(db: Database): { db: Database; waitUntilIdle(): Promise<void> } {
   let running = 0;
-  let free = connections;
+  let freeConnections = connections;
   const waiting: (() => void)[] = [];
   const counted = async <T>(work: () => Promise<T>): Promise<T> => {
     running++;
-    if (free > 0) free--;
-    else await new Promise<void>((go) => waiting.push(go));
+    if (freeConnections > 0) freeConnections--;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
     try {
       return await work();
     } finally {
       running--;
       const next = waiting.shift();
       if (next) next();
-      else free++;
+      else freeConnections++;
     }
   };
-  const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+  const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
   return {
     db: {
       ...db,
       query: (...config) => counted(() => db.query(...config)),
       transaction: (work) => counted(() => db.transaction(work)),
     },
-    async quiet() {
-      for (let still = 0; still < 3; still = running === 0 ? still + 1 : 0) await turn();
+    async waitUntilIdle() {
+      for (let idleTurns = 0; idleTurns < 3; idleTurns = running === 0 ? idleTurns + 1 : 0) await nextTurn();
     },
   };
 }
 
-/** For counter-tests: replaces parts of the product by broken ones. */
-export interface Broken {
-  driver?(whole: Driver): Driver;
-  sweeps?(whole: Sweep[]): Sweep[];
+/** Replaces parts of the product with broken ones, for counter-tests. */
+export interface BrokenParts {
+  driver?(original: Driver): Driver;
+  sweeps?(original: Sweep[]): Sweep[];
   /** The limit for a run with broken parts. */
   max_ticks?: number;
 }
 
-export interface WorkshopParts extends Broken {
-  watch(run: OperationRun): Promise<Armed | undefined>;
-  begun(run: WatchedRun): void;
+export interface FixtureParts extends BrokenParts {
+  findFault(run: OperationRun): Promise<ArmedFault | undefined>;
+  onRun(run: WatchedRun): void;
 }
 
-const unchanged = <T>(whole: T): T => whole;
+const unchanged = <T>(original: T): T => original;
 
-export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
-  const { driver = unchanged, sweeps: composed = unchanged, watch, begun } = parts;
+export async function openOperationFixture(parts: FixtureParts): Promise<OperationFixture> {
+  const { driver: replaceDriver = unchanged, sweeps: replaceSweeps = unchanged, findFault, onRun } = parts;
   const database = await testDatabase();
-  const { db, quiet } = counting(openDatabase({ url: withGenericPlans(database.url), max_connections: connections }));
+  const { db, waitUntilIdle } = countStatements(
+    openDatabase({ url: withGenericPlans(database.url), max_connections: connections }),
+  );
   const clock = virtualClock();
   const installation = await openInstallation(db, now(clock));
   const upstream = createUpstream();
-  const external = createExternalDriver({ revoked: (id) => isRevoked(db, id) });
+  const external = createExternalDriver({ isRevoked: (id) => isRevoked(db, id) });
   const openReplica = async () => {
     const executor = await registerReplica(db, {
       ...{ replica_id: newReplicaId(clock), host: 'here', pid: process.pid, address: '', version: 'test' },
@@ -121,7 +125,7 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
     const services: OperationServices = {
       ...{ db, clock, environment: defaultEnvironment, installation, executor },
       key_ring: memoryKeyRing(),
-      drivers: new Map([driver(upstream.driver), external].map((each) => [each.name, each])),
+      drivers: new Map([replaceDriver(upstream.driver), external].map((driver) => [driver.name, driver])),
       server_url: () => 'http://127.0.0.1',
       public_ca: null,
       other_server_urls: async () => [],
@@ -134,7 +138,7 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
   };
   const replicas = [await openReplica(), await openReplica()] as const;
   const [{ services }] = replicas;
-  const runs = createRuns(clock, [...replicas], watch, begun);
+  const runs = createRuns(clock, [...replicas], findFault, onRun);
   const ingest = {
     check: async () => ({ gap: false }),
     isSteady: () => true,
@@ -150,7 +154,7 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
       throw error;
     },
   };
-  const sweeps = composed(sweepRegistry(sweepServices).filter(({ name }) => !simulatedSweeps.includes(name)));
+  const sweeps = replaceSweeps(sweepRegistry(sweepServices).filter(({ name }) => !simulatedSweeps.includes(name)));
   const beats = createHeartbeatBuffer(db, clock, (error) => {
     throw error;
   });
@@ -159,18 +163,18 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
   const sweep = async () => {
     for (const { name, run } of sweeps)
       for (let pass = 0; ; pass++) {
-        if (pass === maxPasses) throw new Error(`${name} always finds more`);
+        if (pass === maxPasses) throw new Error(`${name} still finds due rows after ${maxPasses} passes`);
         const { decided, more } = await run(now(clock));
         if (!(more ?? (decided > 0 && pass < passesWithoutMore))) break;
       }
   };
 
   return {
-    ...{ db, clock, services, upstream, agents, quiet },
+    ...{ db, clock, services, upstream, agents, waitUntilIdle },
     async tick() {
-      await runs.recoverDead();
+      await runs.recoverCrashed();
       await clock.advance(tickSeconds * 1000);
-      await quiet();
+      await waitUntilIdle();
       await agents.act();
       for (const { services } of replicas)
         await publishStoredThrough(
@@ -180,11 +184,11 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
           now(clock),
         );
       await sweep();
-      await quiet();
+      await waitUntilIdle();
     },
     async close() {
       await runs.shutdown();
-      await quiet();
+      await waitUntilIdle();
       await db.close();
       await database.drop();
     },
