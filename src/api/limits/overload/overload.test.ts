@@ -58,11 +58,11 @@ test('refuses lists first and the overview last, but never Attention and single 
   });
   expect(admitted()).toEqual({ lists: true, overview: true, one: true, attention: true });
   load.behind = 3_000;
-  await advance(10);
+  await advance(10, 1);
   expect(overload.shedding()).toMatchObject({ reads: true, beats: false });
   expect(admitted()).toEqual({ lists: false, overview: true, one: true, attention: true });
   load.behind = 6_000;
-  await advance(20);
+  await advance(20, 1);
   expect(overload.shedding()).toMatchObject({ reads: true, beats: true });
   expect(admitted()).toEqual({ lists: false, overview: false, one: true, attention: true });
   expect(overload.figures()).toMatchObject({ reads_shed: 7, beats_shed: 0 });
@@ -72,10 +72,20 @@ test('refuses lists first and the overview last, but never Attention and single 
 test('does not shed after one late flush', async () => {
   const { overload, load, advance } = watchTestOverload();
   load.behind = 60_000;
-  await advance(0.5);
+  await advance(0.5, 1);
   load.behind = 200;
   expect(overload.shedding()).toMatchObject({ reads: false, beats: false });
-  await advance(5);
+  await advance(5, 1);
+  expect(overload.shedding()).toMatchObject({ reads: false, beats: false });
+  overload.stop();
+});
+
+test('the overload ends when no heartbeats arrive after a slow flush', async () => {
+  const { overload, load, advance } = watchTestOverload();
+  load.behind = 6_000;
+  await advance(20, 1);
+  expect(overload.shedding()).toMatchObject({ reads: true, beats: true });
+  await advance(20);
   expect(overload.shedding()).toMatchObject({ reads: false, beats: false });
   overload.stop();
 });

@@ -65,7 +65,9 @@ export function watchOverload(needs: {
     const elapsedMs = Math.max(1, clock.monotonicMs() - sampledMs);
     sampledMs += elapsedMs;
     load.loop_lag_ms = smooth(load.loop_lag_ms, Math.min(Math.max(0, elapsedMs - everyMs), maxLagMs));
-    load.behind_ms = smooth(load.behind_ms, Math.min(beats.storedAfterMs(), maxLateMs));
+    // Without new heartbeats, the delay of the last flush says nothing about the present.
+    const lateMs = beats.added() === added ? 0 : beats.storedAfterMs();
+    load.behind_ms = smooth(load.behind_ms, Math.min(lateMs, maxLateMs));
     load.beats_per_second = smooth(load.beats_per_second, ((beats.added() - added) * 1000) / elapsedMs);
     added = beats.added();
     const wasShedding = isShedding(shedding);
