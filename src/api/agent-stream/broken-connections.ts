@@ -1,6 +1,6 @@
 /**
- * Records broken connections as evidence. A break is never a verdict: only heartbeats show whether
- * a machine is alive. Within an hour, an instance or relay gets a row for its first, tenth,
+ * Records broken connections as evidence. A break never causes a verdict: the liveness rule judges
+ * only heartbeats and probes. Within an hour, an instance or relay gets a row for its first, tenth,
  * hundredth break and so on, with the number of repeats: a network that cuts all agents every few
  * minutes would otherwise write too much.
  *
@@ -26,8 +26,8 @@ export type BrokenConnection = ConnectionEnd & { correlation_id: CorrelationId }
 const batchMs = 500;
 const maxWaiting = 2_000;
 /**
- * A connection that flaps, or that is silent from its start and closed after a minute, ends sooner
- * than this. The end of a longer connection is a separate event, such as a relay's second crash.
+ * Each break of a relay connection that lasted this long is recorded. Longer than the life of a
+ * flapping connection, and of one that is closed after a minute of silence.
  */
 export const lastingSeconds = 120;
 

@@ -1,7 +1,7 @@
 /**
- * Reads and keeps the agent's single-file bundle. A launched machine fetches the bundle with the
- * SHA-256 that it was given. Each launch therefore keeps a copy named by this digest, so that the
- * machine can fetch it even after the server was upgraded.
+ * Reads and keeps the agent's single-file bundle. An EC2 machine downloads the bundle whose
+ * SHA-256 is in its user data. Each EC2 launch therefore keeps a copy named by this digest, so that
+ * the download still works after the server was upgraded.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';

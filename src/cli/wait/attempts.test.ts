@@ -44,17 +44,18 @@ test('reports that the first machine failed, and succeeds with the second', asyn
   server.publish({ kind: 'allocation', allocation: failed({ progress: progressAt(first, 5, {}) }) });
   publishOperation(first, 5, { label: 'Saving its evidence', step: 2 });
   await cli.printed('Saving its evidence');
-  // The server sends allocations before operations, and the next attempt before the last ends.
-  const queued = { status: 'queued', label: 'Removing the former' } as const;
+  // The server sends allocations before operations, and starts the next attempt before it
+  // ends the previous one.
+  const queued = { status: 'queued', label: 'Removing the former instance' } as const;
   server.operations.set(second, operationAt(second, 6, queued));
   server.publish({
     kind: 'allocation',
     allocation: failed({ workflow_id: second, reason: nextAttemptReason, progress: progressAt(second, 6, queued) }),
   });
   publishOperation(first, 7, { status: 'failed' });
-  publishOperation(second, 8, { label: 'Removing the former' });
+  publishOperation(second, 8, { label: 'Removing the former instance' });
   await cli.printed(`! ${nextAttemptReason}`);
-  await cli.printed('Removing the former');
+  await cli.printed('Removing the former instance');
   server.publish({
     kind: 'allocation',
     allocation: sampleAllocation({ status: 'active', status_since: at(12), active_at: at(12), workflow_id: second }),
@@ -89,8 +90,8 @@ test('fetches the allocation again when an attempt ends before the allocation na
   publishOperation(first, 7, { status: 'failed' });
   server.publish({ kind: 'allocation', allocation: failed({ progress: progressAt(first, 5, {}) }) });
   await expect.poll(() => server.callsOf('allocation-get').length, { timeout: 20_000 }).toBeGreaterThan(1);
-  publishOperation(second, 9, { label: 'Removing the former' });
-  await cli.printed('Removing the former');
+  publishOperation(second, 9, { label: 'Removing the former instance' });
+  await cli.printed('Removing the former instance');
   server.publish({
     kind: 'allocation',
     allocation: sampleAllocation({ status: 'active', status_since: at(12), active_at: at(12), workflow_id: second }),

@@ -48,7 +48,7 @@ test('redacts secrets in a report', () => {
   expect(stored).not.toContain('hunter2');
 });
 
-test('merges rows that could not be stored under newer ones, and loses none', () => {
+test('puts back the rows of a failed write: keeps every instance, and newer heartbeats win', () => {
   const columns = columnsOf(true, second, beat('b', 5));
   columns.putBack(columnsOf(true, first, beat('c', 1)).rows);
   expect(columns.rows).toMatchObject({ ids: ['inst_a', 'inst_b', 'inst_c'], received_ms: [2, 5, 1] });

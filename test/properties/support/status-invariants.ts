@@ -1,4 +1,7 @@
-/** The invariants of the current rows, and of changes that must fit other rows, as queries. */
+/**
+ * Invariants as queries: of the current rows, of single status changes, and of how the changes of a
+ * node fit those of its allocation.
+ */
 import {
   allocationColumns,
   changeColumns,
@@ -48,8 +51,8 @@ export const statusInvariants: InvariantQuery[] = [
         and allocation.deadline_at <= $1`,
   },
   {
-    // A node is not known to be silent while a replica lags, shortly after an ingest gap, and while
-    // its last heartbeat from before the start is fresh.
+    // Silence is uncertain while a replica lags, shortly after an ingest gap, or while a heartbeat
+    // from before the node became `starting` is fresh.
     invariant: 'deadlines: a silent node does not stay starting past its deadline, unless its verdict is withheld',
     unless: ({ isLagging }) => isLagging,
     sql: `
@@ -119,7 +122,7 @@ export const statusInvariants: InvariantQuery[] = [
         end`,
   },
   {
-    invariant: 'reports: a request of a machine never moves its promoted node back to provisioning or starting',
+    invariant: 'reports: no request of a machine moves its node back to provisioning or starting, unless it failed',
     sql: `
       select ${changeColumns}, changes."from" || ' → ' || changes."to" || ' by ' || changes.by as detail
       from changes
@@ -187,7 +190,7 @@ export const statusInvariants: InvariantQuery[] = [
         )`,
   },
   {
-    invariant: 'pairing: a change of an allocation that its node causes has the timestamp of the change of the node',
+    invariant: 'pairing: an allocation change caused by a node change has the same timestamp',
     sql: `
       select ${changeColumns}, changes."to" || ' by ' || changes.by || ', but its node did not change' as detail
       from changes

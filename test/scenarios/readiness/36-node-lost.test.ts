@@ -1,6 +1,6 @@
 /**
- * An allocation with a silent machine stays active and shows the reason. It fails with a reason
- * when the machine is gone.
+ * An allocation with a silent machine stays active and shows the reason. It fails, with a
+ * reason, when the machine misses its deadline to return or is gone at its provider.
  */
 import { expect } from 'vitest';
 import type { Allocation } from '../../../src/contract/allocation.ts';
@@ -11,7 +11,7 @@ import { type ScenarioContext, scenario, withoutSweep } from '../support/scenari
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 const beatEvery = 0.3;
-/** A silent machine counts as back after one stale time at the earliest, so this must be longer. */
+/** A machine returns to service no sooner than one stale time after it went offline. */
 const offline_seconds = 3 * heartbeat.stale_after_seconds;
 const patience_seconds = offline_seconds + heartbeat.stale_after_seconds;
 
@@ -86,7 +86,7 @@ scenario({
     const [agent] = findTaggedProcesses(context.db.installation_id).filter((each) => each.agent);
     if (!agent) throw new Error('the machine runs no agent');
     process.kill(agent.pid, 'SIGKILL');
-    await context.waitFor('the allocation to be notified', async () => {
+    await context.waitFor('the allocation to show that its machine is offline, or to fail', async () => {
       const { status, reason } = await allocationOf(context, allocation.allocation_id);
       return status === 'failed' || reason?.startsWith('its machine is offline');
     });

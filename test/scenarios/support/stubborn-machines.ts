@@ -20,7 +20,7 @@ export const stubbornPool: Partial<PoolDocument> & { driver: string } = {
   release: { step_tries: 1, retry_base_seconds: 3600, retry_max_seconds: 3600 },
 };
 
-/** Limits concurrency to what a busy machine answers in time. */
+/** Runs eight calls at a time, so that a busy test host answers each before its timeout. */
 export async function fewAtOnce<T>(count: number, work: (i: number) => Promise<T>): Promise<T[]> {
   const atOnce = 8;
   const done: T[] = [];
@@ -37,7 +37,7 @@ export interface StubbornMachines {
   end(): Promise<void>;
 }
 
-const refusal = { code: 'clean_failed', message: 'no space left on device' };
+const cleanError = { code: 'clean_failed', message: 'no space left on device' };
 /** The pause before a poll is repeated after an error, such as a restart of the server. */
 const retryMs = 200;
 const pollSeconds = 10;
@@ -66,7 +66,7 @@ export async function stubbornMachines(
   const resultOf = ({ task_id, type, params }: SignedTask, { key, node_instance_id }: Joined) => {
     if (stubborn && type === 'release.clean') {
       const signedFields = { task_id, node_instance_id, status: 'failed', result: null };
-      return { status: 'failed', error: refusal, signature: signatureOf(key, signedFields) };
+      return { status: 'failed', error: cleanError, signature: signatureOf(key, signedFields) };
     }
     const result = { nonce: params.nonce ?? '', checked: [{ what: 'a simulated machine', seen: 'nothing' }] };
     const signedFields = { task_id, node_instance_id, status: 'succeeded', result };

@@ -86,7 +86,7 @@ test('the sample matches the contract', () => {
 });
 
 describe('the command', () => {
-  test('sends all documents as they are, and the time', async () => {
+  test('sends all documents unchanged, and the time of --since', async () => {
     const path = file('name: gpu\nbudgets: {provision_seconds: 900}\n---\nbrake: {fraction: 0.5}\n');
     const { code, stdout } = await slipway('--policy', path, '--since', '2026-01-01T00:00:00Z');
     expect(code).toBe(0);
@@ -154,7 +154,7 @@ describe('the text', () => {
     expect(render(reply(pool({ ...same, decisions: 0 })))).toContain('· gpu: nothing is recorded.');
   });
 
-  test('shows the newest differences and counts the others', () => {
+  test('lists as many differences as --limit allows, and counts the others', () => {
     const text = render(reply(pool({ otherwise: 5000 })), { limit: 2 });
     expect(text).not.toContain('node_3');
     expect(text).toContain('… and 4998 more; see --limit, or --json');

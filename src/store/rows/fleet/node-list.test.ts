@@ -143,8 +143,8 @@ test('pages through nodes with any filter return the rows of one plain statement
   );
 });
 
-// The test above combines filters, which mostly match nothing, so each text is tested alone too. A
-// page of one node cannot hold all exact matches.
+// The test above combines filters, which mostly match nothing, so each text is tested alone too. With
+// a limit of 1, the exact matches, which come first, span several pages.
 test.for(searchTexts)(
   'pages through nodes with only the search text %s return the rows of one plain statement',
   async (q) => {
@@ -170,12 +170,12 @@ test('pages through allocations and operations with any filter return the rows o
   });
   await fc.assert(
     fc.asyncProperty(filters, async ({ allocations, operations }) => {
-      const of: AllocationFilter = defined(allocations);
+      const allocationFilter: AllocationFilter = defined(allocations);
       const readAllocations = async (after?: string) => {
-        const page = await listAllocations(db, { ...of, ...(after !== undefined && { after }) }, start);
+        const page = await listAllocations(db, { ...allocationFilter, ...(after !== undefined && { after }) }, start);
         return { ...page, items: page.items.map(({ allocation_id }) => allocation_id as string) };
       };
-      expect(await readAllPages(readAllocations, of.limit)).toEqual(
+      expect(await readAllPages(readAllocations, allocationFilter.limit)).toEqual(
         await readIds(
           `select allocation_id as id
            from allocations
@@ -184,15 +184,17 @@ test('pages through allocations and operations with any filter return the rows o
              and ($3::text is null or labels ->> 'team' = split_part($3, '=', 2))
              and ($4::text is null or tenant = $4)
            order by 1 desc`,
-          [of.pool, of.status, of.label, tenantOf(of)].map((each) => each ?? null),
+          [allocationFilter.pool, allocationFilter.status, allocationFilter.label, tenantOf(allocationFilter)].map(
+            (each) => each ?? null,
+          ),
         ),
       );
-      const by: OperationFilter = defined(operations);
+      const operationFilter: OperationFilter = defined(operations);
       const readOperations = async (after?: string) => {
-        const page = await listOperations(db, { ...by, ...(after !== undefined && { after }) }, start);
+        const page = await listOperations(db, { ...operationFilter, ...(after !== undefined && { after }) }, start);
         return { ...page, items: page.items.map(({ workflow_id }) => workflow_id as string) };
       };
-      expect(await readAllPages(readOperations, by.limit)).toEqual(
+      expect(await readAllPages(readOperations, operationFilter.limit)).toEqual(
         await readIds(
           `select workflow_id as id
            from operations
@@ -202,7 +204,13 @@ test('pages through allocations and operations with any filter return the rows o
              and ($4::text is null or allocation_id = $4)
              and ($5::text is null or tenant = $5)
            order by 1 desc`,
-          [by.kind, by.status, by.node_id, by.allocation_id, tenantOf(by)].map((each) => each ?? null),
+          [
+            operationFilter.kind,
+            operationFilter.status,
+            operationFilter.node_id,
+            operationFilter.allocation_id,
+            tenantOf(operationFilter),
+          ].map((each) => each ?? null),
         ),
       );
     }),
