@@ -10,7 +10,7 @@ import { pause, systemClock } from '../src/base/clock.ts';
 import { createClient } from '../src/contract/client.ts';
 import { routes } from '../src/contract/routes.ts';
 import type { Database } from '../src/store/pg/database.ts';
-import { readProcessors, useBetween } from './fleet/processors.ts';
+import { cpuUsageBetween, readProcessors } from './fleet/processors.ts';
 import { startBenchServer } from './harness/bench-database.ts';
 import { freshDirectory, removeDirectory } from './harness/leftovers.ts';
 import { type Figure, median, quantile, report, secondsOf } from './harness/measure.ts';
@@ -90,7 +90,7 @@ try {
     say(`${count} allocations at once took ${seconds.toFixed(1)} s`);
     await waitForAll(db, ids, `operations.status = 'succeeded'`);
     const after = readProcessors([server.pid], postgres.pid);
-    const use = useBetween(before, after);
+    const use = cpuUsageBetween(before, after);
     const elapsed = (after.atMs - before.atMs) / 1000;
     spent.push({ server: ((use.servers[0] ?? 0) * elapsed) / count, database: (use.database * elapsed) / count });
     for (const row of await db.query<Record<string, number>>(partsSql, [ids]))

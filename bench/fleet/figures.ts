@@ -5,7 +5,7 @@ import type { Fate } from './fate.ts';
 import type { Judgement } from './judge.ts';
 import type { Load } from './load.ts';
 import type { FleetOptions } from './options.ts';
-import { type Reading, type Use, useBetween } from './processors.ts';
+import { type CpuUsage, cpuUsageBetween, type Reading } from './processors.ts';
 import { type ReadTimes, readNames } from './reader.ts';
 import type { Written } from './writer.ts';
 
@@ -42,8 +42,8 @@ const spread = (what: string, values: number[], unit: 's' | 'ms', target?: numbe
         ...(share === 0.99 && target !== undefined && { target }),
       }));
 
-/** Names the process that was the bottleneck. */
-function limitOf(use: Use, answered: number, wanted: number): string {
+/** Describes the bottleneck. */
+function describeBottleneck(use: CpuUsage, answered: number, wanted: number): string {
   if (answered >= sustainedShare * wanted) return 'nothing: the rate was sustained';
   if (Math.max(...use.servers) >= saturatedShare) return 'the server: its single thread was saturated';
   if (use.fleet >= saturatedShare) return 'the load generator: it could not send more';
@@ -59,7 +59,7 @@ function phaseFigures(
   wanted: number,
 ): Figure[] {
   if (!from || !to || from === to) return [];
-  const use = useBetween(from, to);
+  const use = cpuUsageBetween(from, to);
   const seconds = (to.atMs - from.atMs) / 1000;
   const answered = (to.answered - from.answered) / seconds;
   const perBeat = (processors: number) => (processors / answered) * 1e6;
@@ -107,7 +107,8 @@ export function figuresOf(run: Run): { figures: Figure[]; notes: string[] } {
       what: 'heartbeats answered but not stored',
       value: judgement.lost_beats,
       unit: '',
-      // A killed server loses heartbeats it had not stored; the next ones report the same.
+      // A story has no target: a killed server loses heartbeats that it has not stored, and the
+      // next heartbeat of each agent makes up for them.
       ...(!options.story && { target: 1 }),
     },
     {
@@ -126,23 +127,23 @@ export function figuresOf(run: Run): { figures: Figure[]; notes: string[] } {
       : []),
     ...spread('heartbeat, from due to answered', load.tally.waitedMs, 'ms'),
     ...spread('registration of a new machine', fate.joinMs, 'ms'),
-    // In a story the servers are replaced, so their CPU time cannot be compared over the run.
+    // Most stories replace the servers, so CPU time cannot be compared over the run of a story.
     ...(options.story ? [] : phaseFigures('first contact', first, middle, wanted)),
     ...(options.story ? [] : phaseFigures('after first contact', middle, last, wanted)),
   ];
-  const use = middle && last && middle !== last ? useBetween(middle, last) : undefined;
+  const use = middle && last && middle !== last ? cpuUsageBetween(middle, last) : undefined;
   const rate = middle && last ? ((last.answered - middle.answered) * 1000) / (last.atMs - middle.atMs) : 0;
   const notes = [
     ...judgement.false_verdicts.slice(0, 10).map((each) => `false verdict: ${each}`),
     ...(judgement.gaps.length > 0
       ? [`gaps in which the servers received no heartbeats: ${secondsOf(judgement.gaps)}`]
       : []),
-    `${load.tally.answered} heartbeats were answered, ${load.tally.called} of them sent as single calls; ${options.streams} agents used a stream each, and ${options.relays} relays served the others`,
+    `${load.tally.answered} heartbeats were answered: ${load.tally.called} sent as single calls, the others through ${options.streams} streams (one agent each) and ${options.relays} relays`,
     ...formatCounts(load.tally.failed).map((each) => `failed heartbeat requests, ${each}`),
     ...formatCounts(load.tally.refused).map((each) => `refused heartbeats, ${each}`),
     ...formatCounts(fate.answers).map((each) => `registrations, ${each}`),
     ...[...new Set(reads?.failed ?? [])].slice(0, 5).map((each) => `a read failed: ${each}`),
-    ...(use && !options.story ? [`limited by ${limitOf(use, rate, wanted)}`] : []),
+    ...(use && !options.story ? [`limited by ${describeBottleneck(use, rate, wanted)}`] : []),
   ];
   return { figures, notes };
 }

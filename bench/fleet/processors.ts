@@ -58,7 +58,7 @@ export function readProcessors(servers: readonly number[], postmaster: number): 
 }
 
 /** CPU use; 1 means one fully busy CPU. */
-export interface Use {
+export interface CpuUsage {
   servers: number[];
   database: number;
   fleet: number;
@@ -67,7 +67,7 @@ export interface Use {
   others: number;
 }
 
-export function useBetween(before: Reading, after: Reading): Use {
+export function cpuUsageBetween(before: Reading, after: Reading): CpuUsage {
   const seconds = (after.atMs - before.atMs) / 1000;
   const servers = after.servers.map((spent, place) => (spent - (before.servers[place] ?? 0)) / seconds);
   const database = (after.database - before.database) / seconds;

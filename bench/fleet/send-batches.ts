@@ -7,7 +7,7 @@ import { pause, systemClock } from '../../src/base/clock.ts';
 import { credentialOf } from '../harness/resting-fleet.ts';
 import type { Replica } from '../harness/server-process.ts';
 import { post } from './post.ts';
-import { readProcessors, type Use, useBetween } from './processors.ts';
+import { type CpuUsage, cpuUsageBetween, readProcessors } from './processors.ts';
 
 const batch = 100;
 /** Batches in flight for each replica. */
@@ -22,7 +22,7 @@ const stride = 7_919;
 export interface BatchLoadResult {
   rate: number;
   answered_per_second: number;
-  use: Use;
+  use: CpuUsage;
 }
 
 export interface BatchLoad {
@@ -71,5 +71,5 @@ export async function sendBatches(load: BatchLoad): Promise<BatchLoadResult> {
   while (waiting > 0) await pause(systemClock, 5);
   sockets.destroy();
   const elapsedSeconds = (after.atMs - before.atMs) / 1000;
-  return { rate, answered_per_second: answered / elapsedSeconds, use: useBetween(before, after) };
+  return { rate, answered_per_second: answered / elapsedSeconds, use: cpuUsageBetween(before, after) };
 }

@@ -21,8 +21,8 @@ export interface StoryContext {
 }
 
 /**
- * Each story waits until every node has sent a heartbeat. Before its first one, a node's stale time
- * counts from the end of the gap that filling the database left.
+ * Each story first waits until every node has sent a heartbeat. The time to fill the database and to
+ * start the server is an ingest gap. The stale time of a node without a heartbeat starts at its end.
  */
 const settleSeconds = (options: FleetOptions) => Math.max(15, 1.2 * intervalSeconds(options));
 const downSeconds = 60;
@@ -46,8 +46,8 @@ async function restart({ store, directory, options, replicas, progress }: StoryC
     await store.kill();
     progress('servers and database were killed');
     await store.start();
-    for (const place of replicas.keys())
-      replicas[place] = await startServer(directory, store, options.rate, `server-${place}`);
+    for (const index of replicas.keys())
+      replicas[index] = await startServer(directory, store, options.rate, `server-${index}`);
   });
   progress(`servers and database are ready again after ${away.toFixed(1)} s`);
   return [{ what: 'from the kill until the servers are ready again', value: away, unit: 's' }];
@@ -60,8 +60,8 @@ async function crashLoop({ store, directory, options, replicas, progress }: Stor
   for (let crash = 1; crash <= crashes; crash++) {
     const awaySeconds = await seconds(async () => {
       await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
-      for (const place of replicas.keys())
-        replicas[place] = await startServer(directory, store, options.rate, `server-${place}`);
+      for (const index of replicas.keys())
+        replicas[index] = await startServer(directory, store, options.rate, `server-${index}`);
     });
     progress(`crash ${crash} of ${crashes}: the servers are ready again after ${awaySeconds.toFixed(1)} s`);
     away.push(awaySeconds);
@@ -108,19 +108,19 @@ async function createNewerVersion(directory: string): Promise<string> {
 async function rolling({ store, directory, options, replicas, progress }: StoryContext): Promise<Figure[]> {
   const newer = await createNewerVersion(directory);
   const figures: Figure[] = [];
-  for (const place of [0, 1]) {
+  for (const index of [0, 1]) {
     await wait(settleSeconds(options));
-    const former = replicas[place];
-    if (!former) throw new Error(`there is no replica ${place}`);
+    const former = replicas[index];
+    if (!former) throw new Error(`there is no replica ${index}`);
     let next: Replica | undefined;
     const starting = await seconds(async () => {
-      next = await startServer(directory, store, options.rate, `newer-${place}`, newer);
+      next = await startServer(directory, store, options.rate, `newer-${index}`, newer);
     });
-    if (next) replicas[place] = next;
+    if (next) replicas[index] = next;
     const stopping = await seconds(() => former.stop());
-    progress(`replica ${place} replaced: the newer one was ready after ${starting.toFixed(1)} s`);
+    progress(`replica ${index} replaced: the newer one was ready after ${starting.toFixed(1)} s`);
     figures.push(
-      { what: `start of newer replica ${place + 1}, including its migrations`, value: starting, unit: 's' },
+      { what: `start of newer replica ${index + 1}, including its migrations`, value: starting, unit: 's' },
       { what: '… stop of the older replica', value: stopping, unit: 's' },
     );
   }

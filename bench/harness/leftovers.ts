@@ -65,7 +65,7 @@ export const removeDirectory = (directory: string): Promise<void> =>
  */
 const endSignals: Record<string, NodeJS.Signals> = { postgres: 'SIGQUIT', [basename(process.execPath)]: 'SIGKILL' };
 
-/** The name of the program that a process runs, or '' if the process has ended. */
+/** The name of the program that a process runs, or '' if it cannot be read, for example after it exited. */
 function programOf(pid: string): string {
   try {
     return basename(readlinkSync(`/proc/${pid}/exe`));
@@ -91,8 +91,8 @@ function signalProcessesIn(directory: string): void {
 }
 
 /**
- * Ends what stopping a server leaves behind: machines outlive their server by design, and the
- * database outlives a killed server.
+ * Ends processes that still run after the servers have stopped: machines outlive their server by
+ * design, and the database outlives a killed server.
  */
 async function endProcessesIn(directory: string): Promise<void> {
   const giveUpMs = systemClock.monotonicMs() + exitTimeoutMs;

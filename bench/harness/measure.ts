@@ -9,10 +9,10 @@ import type { Invocation } from './options.ts';
 /** The quantile at `share`, from 0 to 1, interpolated between neighbours. */
 export function quantile(numbers: number[], share: number): number {
   const sorted = numbers.toSorted((a, b) => a - b);
-  const place = share * (sorted.length - 1);
-  const below = Math.floor(place);
+  const position = share * (sorted.length - 1);
+  const below = Math.floor(position);
   const low = sorted[below] ?? Number.NaN;
-  return low + ((sorted[below + 1] ?? low) - low) * (place - below);
+  return low + ((sorted[below + 1] ?? low) - low) * (position - below);
 }
 
 export const median = (numbers: number[]): number => quantile(numbers, 0.5);
@@ -43,9 +43,9 @@ export interface Figure {
   what: string;
   value: number;
   unit: Unit;
-  /** The upper bound on the reference machine. */
+  /** On the reference machine the value must stay below this. */
   target?: number;
-  /** The lower bound, for figures that should be large. */
+  /** On the reference machine the value must reach this. */
   at_least?: number;
   samples?: number[];
 }

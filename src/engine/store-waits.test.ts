@@ -93,13 +93,13 @@ test('reports an outage with the step that had to wait', async () => {
 
 describe('reports an outage during', () => {
   const outageMs = 40_000;
-  const waitUntilBack = async ({ clock, outage }: Pick<ReturnType<typeof scene>, 'clock' | 'outage'>) => {
+  const sitThroughOutage = async ({ clock, outage }: Pick<ReturnType<typeof scene>, 'clock' | 'outage'>) => {
     outage.fromMs = clock.monotonicMs();
     outage.toMs = outage.fromMs + outageMs;
     await pause(clock, outageMs);
   };
 
-  test('the begin of a run, before its first step', async () => {
+  test('the start of a run, before its first step', async () => {
     const definition: Pick<OperationDefinition, 'run'> = {
       run: (context) => context.step('first', async () => null),
     };
@@ -113,7 +113,7 @@ describe('reports an outage during', () => {
     const parts: ReturnType<typeof scene> = scene({
       run: async (context) => {
         await context.step('first', async () => {});
-        await waitUntilBack(parts);
+        await sitThroughOutage(parts);
         await context.step('second', async () => {});
         return null;
       },

@@ -1,6 +1,6 @@
 /**
  * Lets the provision deadline pass in each step of each driver. The verdict names the step, the
- * step's last error and the owner. The first test fails for a step that `stepOwners` does not list.
+ * step's last error and the owner. The first test fails for a step that `phaseOwners` does not list.
  */
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,8 +27,8 @@ import type { SweepServices } from '../../src/sweeps/runner/services.ts';
 import { type RuleFixture, ruleFixture } from '../../src/sweeps/testing/rule-fixture.ts';
 import { testDatabase } from '../support/database.ts';
 
-/** The layer that owns each step of each driver while the step has no error. */
-const stepOwners: Record<string, Record<string, OwnerLayer>> = {
+/** The layer that owns each phase of each driver while the phase has no error. */
+const phaseOwners: Record<string, Record<string, OwnerLayer>> = {
   local: { launch: 'provider' },
   docker: { pull_image: 'provider', create: 'provider', start: 'provider' },
   ec2: { request: 'provider', boot: 'provider' },
@@ -59,7 +59,7 @@ describe('the table of step owners', () => {
       driver.name,
       Object.fromEntries(driver.plan({}).map(({ phase, owner_layer }) => [phase, owner_layer])),
     ]);
-    expect(Object.fromEntries(plannedOwners)).toEqual(stepOwners);
+    expect(Object.fromEntries(plannedOwners)).toEqual(phaseOwners);
   });
 
   test.each([...drivers.keys()])('has every phase that the code of driver %s names', (name) => {
@@ -68,7 +68,7 @@ describe('the table of step owners', () => {
       .filter((file) => !file.endsWith('.test.ts'))
       .flatMap((file) => [...readFileSync(`${root}${file}`, 'utf8').matchAll(/\bphase(?:: | = )'([a-z_]+)'/g)])
       .map(([, phase]) => phase);
-    expect(namedPhases.filter((phase) => !Object.hasOwn(stepOwners[name] ?? {}, phase ?? ''))).toEqual([]);
+    expect(namedPhases.filter((phase) => !Object.hasOwn(phaseOwners[name] ?? {}, phase ?? ''))).toEqual([]);
   });
 });
 
@@ -78,10 +78,7 @@ let executor: Executor;
 
 beforeAll(async () => {
   fixture = ruleFixture(await testDatabase());
-  const { environment } = fixture;
-  // So many nodes of the fleet fail at once that the brake would hold their verdicts.
-  const decide = { ...environment.decide, decideBrake: () => ({ allow: 'all' }) as const };
-  services = { ...fixture.services, drivers, environment: { ...environment, decide } };
+  services = { ...fixture.services, drivers };
   const address = { host: 'here', pid: 1, address: '', version: '1' };
   const lease = { started_at: fixture.start, lease_until: secondsLater(fixture.start, 10_000) };
   executor = await registerReplica(fixture.db, { ...address, ...lease, replica_id: newReplicaId(fixture.clock) });
@@ -141,7 +138,7 @@ async function decideDeadline(node_id: NodeId) {
   return { status: node?.status, verdict: node?.verdict, evidence: failure?.data.evidence };
 }
 
-const launchSteps = Object.entries(stepOwners).flatMap(([driver, steps]) => {
+const launchSteps = Object.entries(phaseOwners).flatMap(([driver, steps]) => {
   // An agentless machine has left `provisioning` when it reaches the last phase.
   const agentless = drivers.get(driver)?.supervision === 'observe';
   const names = Object.keys(steps);

@@ -12,7 +12,7 @@ async function query(url: string, sql: string) {
   }
 }
 
-test('creates separate databases when cloned concurrently, and drops one of them', async () => {
+test('concurrent clones are separate databases, and one can be dropped', async () => {
   const [first, second] = await Promise.all([testDatabase(), testDatabase(), emptyDatabase()]);
   await query(first.url, 'CREATE TABLE only_here (id int)');
   expect(await query(first.url, 'SELECT * FROM only_here')).toEqual([]);

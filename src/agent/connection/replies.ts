@@ -19,7 +19,7 @@ export function readTaskKeys(body: unknown): TaskKeysReply | null {
     : null;
 }
 
-/** Ignores an invalid time: a rotation would never be due. */
+/** Drops an invalid time: the rotation loop would wake every millisecond without rotating. */
 const expiryIn = ({ credential_expires_at }: Fields): { credential_expires_at?: string | null } =>
   credential_expires_at === null ||
   (typeof credential_expires_at === 'string' && !Number.isNaN(Date.parse(credential_expires_at)))
@@ -38,7 +38,7 @@ export function readRegisterReply(body: unknown): RegisterReply | null {
   if (typeof heartbeat_interval_seconds !== 'number') return null;
   const { requires } = body;
   const log_acknowledged_seq = numberOf(body.log_acknowledged_seq);
-  // An unreadable list must not look like a machine without requirements.
+  // Without this list, the agent would use the older list of its launch configuration.
   if (requires !== undefined && !isPrerequisites(requires)) return null;
   return {
     node_id,
@@ -64,7 +64,6 @@ export function readBeatReply(body: unknown): BeatReply | null {
   return { node_status, heartbeat_interval_seconds, tasks_waiting, ...(isTaskKeys(task_keys) ? { task_keys } : {}) };
 }
 
-/** Accepts unknown fields of the task, because the signature covers them too. */
 const isTask = (value: unknown): value is SignedTask =>
   isFields(value) &&
   ['task_id', 'type', 'node_id', 'node_instance_id', 'expires_at', 'kid', 'signature'].every(
@@ -73,6 +72,7 @@ const isTask = (value: unknown): value is SignedTask =>
   isFields(value.params) &&
   typeof value.lease_seconds === 'number';
 
+/** Returns the task as it was received: its signature covers unknown fields too. */
 export function readNextTask(body: unknown): { task: SignedTask | null } | null {
   if (!isFields(body)) return null;
   if (body.task === null) return { task: null };

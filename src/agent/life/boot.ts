@@ -25,7 +25,7 @@ export interface BootParts {
 export async function boot(parts: BootParts): Promise<AgentEnd | null> {
   const { config, state, stages } = parts;
   const check = () => checkPrerequisites(parts);
-  // The prerequisites are checked at every start, but only the first check is a boot stage.
+  // Every start checks the prerequisites. The check is a boot stage until the set-up is done.
   if (state.read().setup_done) return check();
   const failure = requiredAtLaunch(config, state).length > 0 ? await stages.run('prerequisites', check) : null;
   if (failure || parts.signal.aborted) return failure;

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { redactionMark } from '../../base/redaction/redact.ts';
 import { redactKnown } from './known-secrets.ts';
 
-test('redacts values of variables with secret names or listed as secret, but no other or short values', () => {
+test('redacts variables that have a secret name or are listed as secret, except short values', () => {
   const redact = redactKnown(
     { DB_PASSWORD: 'plum quartz 1', GREETING: 'meadow harbor 2', MODE: 'walnut lantern 3', PIN_TOKEN: 'short' },
     ['GREETING'],
@@ -13,7 +13,7 @@ test('redacts values of variables with secret names or listed as secret, but no 
   );
 });
 
-test('redacts each line of a multi-line value, also inside JSON', () => {
+test('redacts each line of a multi-line value, except short lines, also inside JSON', () => {
   const redact = redactKnown({ CERT: 'first "long" line\nshort\nlast long line' }, ['CERT']);
   expect(redact('last long line')).toBe(redactionMark);
   expect(redact(JSON.stringify({ line: 'first "long" line' }))).toBe(`{"line":"${redactionMark}"}`);

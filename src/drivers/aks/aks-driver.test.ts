@@ -74,7 +74,7 @@ describe('the five phases of ensure', () => {
     ]);
   });
 
-  it('leaves out the percentage if Azure does not offer the call', async () => {
+  it('leaves out the percentage if Azure does not offer the latest-operation call', async () => {
     arm.faults.operations_latest = 'missing';
     arm.hold('cluster_create');
     const answer = await waitForAnswer(fixture.withSpec({}), ({ message }) => message.startsWith('AKS state'));
@@ -90,7 +90,7 @@ describe('the five phases of ensure', () => {
   });
 });
 
-describe('ensure fails with the code and message of Azure, owned by the provider', () => {
+describe('ensure fails with the code and message of Azure, and names the provider as owner', () => {
   const policyRefusal = new Refusal(403, 'RequestDisallowedByPolicy', 'Resource was disallowed by policy.');
   it.each([
     ['a refusal because of a quota', refusals.quota(), paths.cluster, 'arm_create_or_update', true],
@@ -123,13 +123,13 @@ describe('ensure fails with the code and message of Azure, owned by the provider
     expect(failure.message).toContain('blastpool');
   });
 
-  it('if the resource group that the pool names does not exist', async () => {
+  it('if the resource group of the pool does not exist', async () => {
     const failure = await handle(fixture, fixture.withSpec({ resource_group: 'shared-group' })).ended('ensure');
     expect(failure).toMatchObject({ code: 'ResourceGroupNotFound', retryable: true, phase: 'ensuring_resource_group' });
     expect(requests('PUT', paths.group)).toEqual([]);
   });
 
-  it('if the account cannot see the subscription, and reports no absence there', async () => {
+  it('if the account cannot see the subscription; the driver then does not report the cluster as absent', async () => {
     const target = fixture.withSpec({ subscription_id: '99999999-9999-9999-9999-999999999999' });
     expect(await fixture.open().ensure(target)).toMatchObject({ outcome: 'failed', code: 'SubscriptionNotFound' });
     expect(await fixture.open().observe(target)).toMatchObject({ present: true, unseen: true });
@@ -147,8 +147,8 @@ describe('ensure waits and retries', () => {
     ['Azure has an internal error', 'GET', paths.cluster, refusals.internal(), 5],
   ])('if %s', async (_, method, path, effect, retry_seconds) => {
     const target = fixture.withSpec({});
-    // The fault must hit only requests for this cluster. Requests of an earlier test may still run,
-    // because a call ends at its first refusal.
+    // Match only this cluster. A driver call returns at its first error while its parallel requests
+    // continue, so an earlier test may still have requests in flight.
     const ownPath = new RegExp(path.source.replace('[^/]+$', `${clusterName(target)}$`), 'i');
     arm.faults.next({ method, path: ownPath, effect });
     const answer = await waitForAnswer(target, ({ message }) => message.includes(effect.code));
@@ -204,15 +204,6 @@ describe('a replica that takes over a launch', () => {
     expect(requests('PUT', paths.cluster).length).toBe(1);
   });
 
-  it('does not change a resource group that has its name but not its tags', async () => {
-    const target = fixture.withSpec({});
-    arm.plant({ group: clusterName(target), location: 'westeurope', tags: { owner: 'somebody' } });
-    const failure = { outcome: 'failed', owner_layer: 'provider', code: 'name_of_another', retryable: false };
-    expect(await handle(fixture, target).ended('ensure')).toMatchObject(failure);
-    expect(await handle(fixture, target).ended('destroy')).toMatchObject(failure);
-    expect(arm.resources()).toMatchObject([{ kind: 'group', tags: { owner: 'somebody' } }]);
-  });
-
   it('does not recreate a cluster that somebody deleted', async () => {
     arm.hold('cluster_create');
     const target = fixture.withSpec({});
@@ -220,6 +211,15 @@ describe('a replica that takes over a launch', () => {
     arm.reset();
     expect(await handle(fixture, target).ended('ensure')).toMatchObject({ outcome: 'failed', code: 'cluster_gone' });
   });
+});
+
+it('ensure and destroy do not change a resource group that has the expected name but not our tags', async () => {
+  const target = fixture.withSpec({});
+  arm.plant({ group: clusterName(target), location: 'westeurope', tags: { owner: 'somebody' } });
+  const failure = { outcome: 'failed', owner_layer: 'provider', code: 'name_of_another', retryable: false };
+  expect(await handle(fixture, target).ended('ensure')).toMatchObject(failure);
+  expect(await handle(fixture, target).ended('destroy')).toMatchObject(failure);
+  expect(arm.resources()).toMatchObject([{ kind: 'group', tags: { owner: 'somebody' } }]);
 });
 
 describe('role assignments', () => {

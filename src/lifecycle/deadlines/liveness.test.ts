@@ -72,10 +72,10 @@ describe('the stale time starts', () => {
     expect(staleAt(silence({ status_since: at(10) }))).toEqual(at(10 + stale));
     expect(staleAt(silence({ status_since: at(10), last_seen_at: null }))).toEqual(at(10 + stale));
   });
+});
 
-  test('and ends at once if the machine has no stale time', () => {
-    expect(staleAt(silence({ stale_seconds: null }))).toEqual(at(0));
-  });
+test('a machine without a stale time is stale from its last heartbeat on', () => {
+  expect(staleAt(silence({ stale_seconds: null }))).toEqual(at(0));
 });
 
 describe('the verdict', () => {
@@ -97,7 +97,7 @@ describe('the verdict', () => {
     expect(verdictAt(silence({ ...probed, status: 'degraded' }), stale + 1)).toBe('alive');
   });
 
-  test('is degraded even before the slowest replica has stored its heartbeats', () => {
+  test('is degraded for a silent machine that answers probes, even if heartbeats are not stored yet', () => {
     expect(judgeLiveness(silence({ probe_ok_at: at(stale) }), at(stale + 1), at(0)).verdict).toBe('degraded');
   });
 

@@ -8,7 +8,6 @@ import { waitForAllocation } from '../support/machines.ts';
 import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 import {
   allocateCluster,
-  offerCluster,
   phases,
   pools,
   progressOf,
@@ -17,6 +16,7 @@ import {
   stepOf,
   totalSteps,
   waitOutcome,
+  withCluster,
 } from '../support/slow-cluster.ts';
 
 type Parts = Pick<typeof publishing, 'publishProgress'>;
@@ -28,7 +28,7 @@ vi.mock(import('../../../src/store/operations/publish-progress.ts'), async (orig
 const neverPublishing = whileBroken<Parts>(brokenParts, { publishProgress: async () => {} });
 
 let cluster: SlowCluster;
-const settings = offerCluster(slowCluster, (made) => {
+const settings = withCluster(slowCluster, (made) => {
   cluster = made;
 });
 const creating = 'arm_create_or_update';
@@ -104,7 +104,7 @@ scenario({
 
 scenario({
   name: 'a provider without details: progress shows phase and time, and the same to a new reader',
-  settings: offerCluster(
+  settings: withCluster(
     () => slowCluster([]),
     (made) => {
       cluster = made;
@@ -177,7 +177,7 @@ scenario({
   counterTests: [
     {
       broken: 'a provider that counts as done too early',
-      composition: offerCluster(
+      composition: withCluster(
         () => hasty(slowCluster()),
         (made) => {
           cluster = made;
@@ -220,7 +220,7 @@ scenario({
   counterTests: [
     {
       broken: 'a conflict at the provider treated as a failure',
-      composition: offerCluster(
+      composition: withCluster(
         () => {
           const made = slowCluster();
           const answer = { outcome: 'failed', owner_layer: 'provider', code: 'conflict', message: conflict } as const;

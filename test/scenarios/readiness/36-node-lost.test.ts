@@ -86,9 +86,9 @@ scenario({
     const [agent] = findTaggedProcesses(context.db.installation_id).filter((each) => each.agent);
     if (!agent) throw new Error('the machine runs no agent');
     process.kill(agent.pid, 'SIGKILL');
-    await context.waitFor('the allocation to show that its machine is offline, or to fail', async () => {
-      const { status, reason } = await allocationOf(context, allocation.allocation_id);
-      return status === 'failed' || reason?.startsWith('its machine is offline');
+    await context.waitFor('the machine to go offline, or the allocation to fail', async () => {
+      const { status, node_id } = await allocationOf(context, allocation.allocation_id);
+      return status === 'failed' || (await nodeOf(context, node_id ?? '')).status === 'offline';
     });
     await expectLost(context, allocation, 'it fell silent, and its machine is gone');
   },

@@ -57,8 +57,11 @@ export function slowCluster(plan: PlannedStep[] = phases): SlowCluster {
   return cluster;
 }
 
-/** A server with this provider. Each run gets its own cluster. */
-export const offerCluster = (
+/**
+ * Registers a cluster as the driver `simulated`. Each server gets the result of one call of `make`,
+ * which is also passed to `keep`.
+ */
+export const withCluster = (
   make: () => SlowCluster,
   keep: (cluster: SlowCluster) => void,
 ): Required<Pick<Composition, 'drivers'>> => ({

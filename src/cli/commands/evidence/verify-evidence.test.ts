@@ -53,5 +53,5 @@ test('refuses a public key file without a key', async () => {
   server.on('store-verify', () => ({ body: { compared: 0, untold: 0, items: [], miscounted: [], next_cursor: null } }));
   const { code, stderr } = await runCli(['verify-store', '--public-key', import.meta.filename], { server: server.url });
   expect(code).toBe(2);
-  expect(stderr).toContain('it holds no public key');
+  expect(stderr).toContain('no public key found');
 });

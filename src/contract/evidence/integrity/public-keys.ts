@@ -23,12 +23,12 @@ export function fromKeyList(keys: unknown): KeyObject[] {
   });
 }
 
-/** Throws if the text holds no Ed25519 key, or anything else. */
+/** Throws if the text has no public key, or has one that is not Ed25519. */
 export function readPublicKeys(text: string): KeyObject[] {
   const keys = text.trimStart().startsWith('{')
     ? fromKeyList((JSON.parse(text) as { keys?: unknown }).keys)
     : fromPem(text);
-  if (keys.length === 0) throw new Error('it holds no public key');
-  if (!keys.every(isEd25519)) throw new Error('it holds a key that is not Ed25519');
+  if (keys.length === 0) throw new Error('no public key found');
+  if (!keys.every(isEd25519)) throw new Error('a key is not Ed25519');
   return keys;
 }

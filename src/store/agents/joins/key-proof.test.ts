@@ -169,7 +169,7 @@ test('closes the contest finding when the machine proves its key', async () => {
   const status = async () =>
     (await db.query<{ status: string }>('select status from findings where subject = $1', [first.node_id]))[0]?.status;
   expect(await attempt(request)).toBe('identity_unproven');
-  expect(await status(), 'the stored key without a proof may be a retry').toBeUndefined();
+  expect(await status(), 'no finding yet: a request with the stored key but no proof may be a retry').toBeUndefined();
   expect(await attempt({ ...request, agent_public_key: newKeys().public_key })).toBe('identity_unproven');
   expect(await status()).toBe('open');
   await attempt({ ...request, key_proof: signProof(keys, request, fleet.now()) });

@@ -122,7 +122,7 @@ test.for(['dead', 'foreign'])('starts despite the pid file of a %s process', asy
   await endProcess(other, 'SIGKILL');
 });
 
-test('resolves lost when the claim is lost, but not after stop()', async () => {
+test('resolves `lost` when the lock on the data directory is lost, but not after `stop()`', async () => {
   const dataDir = await newDirectory();
   const start = () => startEmbeddedPostgres({ dataDir, clock: systemClock });
   const first = await start();
@@ -142,7 +142,7 @@ test('resolves lost when the claim is lost, but not after stop()', async () => {
 test('starts after an earlier start was killed while it created the cluster', async () => {
   const dataDir = await newDirectory();
   const killed = spawn(process.execPath, [ownerProgram, dataDir], { stdio: 'ignore' });
-  await until('the first start to create its database', () => readDrafts(dataDir).length > 0);
+  await until('the first start to begin creating the cluster', () => readDrafts(dataDir).length > 0);
   await endProcess(killed, 'SIGKILL');
   const next = await startOwner(dataDir);
   expect(await query(next.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
@@ -159,7 +159,7 @@ test('refuses a directory of another PostgreSQL version', async () => {
   expect(existsSync(join(dataDir, 'postgres', 'PG_VERSION'))).toBe(true);
 });
 
-test('runs inside the data directory as a plain user', async () => {
+test('keeps the cluster in the data directory if a plain user starts it', async () => {
   const dataDir = await newDirectory();
   const owner = await startOwner(dataDir, await asPlainUser(dataDir));
   expect(owner.clusterDir).toBe(join(dataDir, 'postgres'));

@@ -1,4 +1,4 @@
-/** Commands of instances that were replaced. None of these commands may change a row. */
+/** Commands of instances that were replaced. None of them may change a node or an allocation. */
 import { now } from '../../../../src/base/clock.ts';
 import { nodeEdges } from '../../../../src/lifecycle/model/transitions.ts';
 import { transition } from '../../../../src/store/transitions/node-transition.ts';
