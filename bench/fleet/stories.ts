@@ -21,8 +21,9 @@ export interface StoryContext {
 }
 
 /**
- * Each story first waits until every node has sent a heartbeat. The time to fill the database and to
- * start the server is an ingest gap. The stale time of a node without a heartbeat starts at its end.
+ * Each story first waits until every node has sent a heartbeat. Filling the database and starting the
+ * server is an ingest gap. Until a node sends its first heartbeat, its stale time counts from the end
+ * of that gap.
  */
 const settleSeconds = (options: FleetOptions) => Math.max(15, 1.2 * intervalSeconds(options));
 const downSeconds = 60;

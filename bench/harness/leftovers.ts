@@ -60,8 +60,8 @@ export const removeDirectory = (directory: string): Promise<void> =>
   directories.get(directory)?.() ?? rm(directory, { recursive: true, force: true });
 
 /**
- * The signal that ends each program. On SIGQUIT, PostgreSQL ends its children and frees its shared
- * memory. All other processes that a benchmark starts are Node processes.
+ * The signal that ends each program; other programs get none. On SIGQUIT, PostgreSQL ends its
+ * children and frees its shared memory. Servers, agents and machines run in Node.
  */
 const endSignals: Record<string, NodeJS.Signals> = { postgres: 'SIGQUIT', [basename(process.execPath)]: 'SIGKILL' };
 

@@ -1,4 +1,7 @@
-/** Reads the server's replies. A reply that does not match the contract reads as null. */
+/**
+ * Reads the server's replies. Returns null if a required field is missing or invalid. Most invalid
+ * optional fields are dropped.
+ */
 import type {
   CredentialReply,
   HeartbeatReply,
@@ -19,7 +22,7 @@ export function readTaskKeys(body: unknown): TaskKeysReply | null {
     : null;
 }
 
-/** Drops an invalid time: the rotation loop would wake every millisecond without rotating. */
+/** Drops an invalid time. With it, the rotation loop would wake every millisecond and never rotate. */
 const expiryIn = ({ credential_expires_at }: Fields): { credential_expires_at?: string | null } =>
   credential_expires_at === null ||
   (typeof credential_expires_at === 'string' && !Number.isNaN(Date.parse(credential_expires_at)))

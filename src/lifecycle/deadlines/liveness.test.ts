@@ -91,7 +91,7 @@ describe('the verdict', () => {
     expect(judgeLiveness(silence(), now, at(stale + 0.001)).verdict).toBe('offline');
   });
 
-  test('is degraded for a silent machine that answers probes, and alive if it is degraded already', () => {
+  test('is degraded for a ready machine that is silent but answers probes, and alive if it was degraded', () => {
     const probed = { probe_ok_at: at(stale) };
     expect(verdictAt(silence(probed), stale + 1)).toBe('degraded');
     expect(verdictAt(silence({ ...probed, status: 'degraded' }), stale + 1)).toBe('alive');
@@ -122,7 +122,7 @@ const silences: fc.Arbitrary<Silence> = fc.record({
   gap_end: fc.option(moments),
 });
 
-test('gives no verdict within a stale time of a heartbeat, a gap or a verdict', () => {
+test('is always alive within a stale time of a heartbeat, the end of a gap or a status change', () => {
   fc.assert(
     fc.property(silences, moments, moments, (signs, now, storedThrough) => {
       const { verdict } = judgeLiveness(signs, now, storedThrough);

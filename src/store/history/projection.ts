@@ -1,6 +1,6 @@
 /**
  * Rebuilds the rows of nodes and allocations from their facts. If a row differs from its facts,
- * something wrote the row without a transition, and drift reports the difference.
+ * something wrote the row without a transition. The drift sweep reports it.
  */
 import { isOwn } from '../evidence/own-facts.ts';
 import type { Queryable, Row } from '../pg/database.ts';

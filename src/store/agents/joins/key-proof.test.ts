@@ -162,7 +162,7 @@ test('refuses the key proof of a fenced instance', async () => {
   expect(await attempt({ ...request, key_proof: signProof(keys, request, fleet.now()) })).toBe('identity_unproven');
 });
 
-test('closes the contest finding when the machine proves its key', async () => {
+test('resolves the finding `name_contested` when the machine proves its key', async () => {
   const keys = newKeys();
   const { first, ...request } = await joinAndReady(keys);
   await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
