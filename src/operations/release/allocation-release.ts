@@ -1,9 +1,10 @@
 /**
  * Releases an allocation: fence → freeze-evidence → drain → stop → clean → prove → free or retire.
  * If the machine has not registered yet, its launch is aborted first. If the agent is dead, the
- * driver destroys the machine without it. The release fails with `agent_silent` only if
- * `staysForReuse` had already decided to keep the machine, and its agent then does not prove that
- * it is clean: see teardown.ts.
+ * driver destroys the machine without it. A machine that is kept for reuse needs its agent's proof
+ * that it is clean: if the agent stays silent, the release fails with `agent_silent` (teardown.ts).
+ * That happens to an external machine, which no driver can destroy, and to a launched one whose
+ * agent died after `staysForReuse` had decided to keep the machine.
  */
 import { now } from '../../base/clock.ts';
 import type { OwnerLayer } from '../../contract/errors/problem.ts';
