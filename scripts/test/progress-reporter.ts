@@ -1,6 +1,6 @@
 /**
  * Shows the progress of a whole run: the files done, the failures, and the estimated time left.
- * Prints failed tests as soon as their file ends, and only counts files that pass.
+ * Prints failed tests and their errors as soon as their file ends, and only counts files that pass.
  */
 import { MinimalReporter, type TestModule, type TestSpecification, type Vitest } from 'vitest/node';
 import { estimateLeftMs, progressLine } from './progress.ts';
@@ -44,7 +44,10 @@ export default class ProgressReporter extends MinimalReporter {
     this.#runningSince.delete(module.moduleId);
     this.#doneMs += this.#waiting.get(module.moduleId) ?? 0;
     this.#waiting.delete(module.moduleId);
-    if (module.state() === 'failed') this.#failed++;
+    if (module.state() === 'failed') {
+      this.#failed++;
+      for (const message of failureMessages(module)) console.log(message);
+    }
     const nowMs = Date.now();
     if (nowMs - this.#printedMs < printIntervalMs && this.#waiting.size > 0) return;
     this.#printedMs = nowMs;
@@ -61,6 +64,13 @@ export default class ProgressReporter extends MinimalReporter {
     console.log(progressLine({ elapsed_ms, left_ms, done, files: this.#files, failed: this.#failed }));
   }
 }
+
+const failureMessages = (module: TestModule): string[] => [
+  ...module.errors().map(({ message }) => message),
+  ...[...module.children.allTests('failed')].flatMap((test) =>
+    (test.result().errors ?? []).map(({ message }) => `${test.fullName}: ${message}`),
+  ),
+];
 
 const sum = (values: Iterable<number>) => [...values].reduce((total, value) => total + value, 0);
 
