@@ -21,9 +21,9 @@ export interface StoryContext {
 }
 
 /**
- * Each story first waits until every node has sent a heartbeat. Filling the database and starting the
- * server is an ingest gap. Until a node sends its first heartbeat, its stale time counts from the end
- * of that gap.
+ * Each story first waits until every node has sent a heartbeat. Filling the database and starting
+ * the server is an ingest gap. Until a node sends its first heartbeat, its stale time counts from
+ * the end of that gap.
  */
 const settleSeconds = (options: FleetOptions) => Math.max(15, 1.2 * intervalSeconds(options));
 const downSeconds = 60;

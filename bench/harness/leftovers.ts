@@ -65,7 +65,10 @@ export const removeDirectory = (directory: string): Promise<void> =>
  */
 const endSignals: Record<string, NodeJS.Signals> = { postgres: 'SIGQUIT', [basename(process.execPath)]: 'SIGKILL' };
 
-/** The name of the program that a process runs, or '' if it cannot be read, for example after it exited. */
+/**
+ * The name of the program that a process runs, or '' if it cannot be read, for example after it
+ * exited.
+ */
 function programOf(pid: string): string {
   try {
     return basename(readlinkSync(`/proc/${pid}/exe`));

@@ -1,6 +1,6 @@
 /**
- * Draws the comparison as SVG: a panel for each pool, with the curve of all fixed budgets and a dot
- * for the learned one. Pure.
+ * Draws the comparison as SVG. Each pool has a panel with the curve of the fixed budgets in
+ * `gridSeconds`, a dot for each of `fixedBudgets`, and a larger dot for the learned budget. Pure.
  */
 import { measuresOf } from './compare.ts';
 import { fixedBudgets, pools as parameters } from './parameters.ts';
@@ -13,18 +13,20 @@ const inset = { top: 34, right: 20, bottom: 28, left: 48 };
 const margin = { top: 64, side: 12, bottom: 34 };
 const plot = { width: panelWidth - inset.left - inset.right, height: panelHeight - inset.top - inset.bottom };
 
-/** Both axes are logarithmic. Values below the minimum are drawn at the minimum. */
+/** Both axes are logarithmic. A value outside an axis is drawn at its end. */
 const axes = {
-  found: { least: 60, most: 3600, ticks: [60, 300, 900, 3600] },
-  false_kills: { least: 0.01, most: 1000, ticks: [0.01, 1, 100] },
+  seconds_to_find: { min: 60, max: 3600, ticks: [60, 300, 900, 3600] },
+  false_kills: { min: 0.01, max: 1000, ticks: [0.01, 1, 100] },
 };
 type Axis = (typeof axes)[keyof typeof axes];
 
-const share = ({ least, most }: Axis, value: number): number =>
-  Math.log(Math.max(least, Math.min(most, value)) / least) / Math.log(most / least);
-const number = (value: number): string => value.toFixed(1);
-const x = (found: number): string => number(inset.left + share(axes.found, found) * plot.width);
-const y = (falseKills: number): string => number(inset.top + (1 - share(axes.false_kills, falseKills)) * plot.height);
+const share = ({ min, max }: Axis, value: number): number =>
+  Math.log(Math.max(min, Math.min(max, value)) / min) / Math.log(max / min);
+const formatNumber = (value: number): string => value.toFixed(1);
+const x = (secondsToFind: number): string =>
+  formatNumber(inset.left + share(axes.seconds_to_find, secondsToFind) * plot.width);
+const y = (falseKills: number): string =>
+  formatNumber(inset.top + (1 - share(axes.false_kills, falseKills)) * plot.height);
 
 const style = `
   text { font: 11px system-ui, sans-serif; fill: var(--text) }
@@ -32,7 +34,7 @@ const style = `
   .paper { fill: var(--paper) } .panel { fill: var(--panel); stroke: var(--line) }
   .grid { stroke: var(--line); stroke-width: 1 }
   .curve { fill: none; stroke: var(--fixed); stroke-width: 1.6 } .fixed { fill: var(--fixed) }
-  .learned { fill: var(--learned); stroke: var(--panel); stroke-width: 1.5 } .reach { fill: var(--learned); opacity: 0.12 }
+  .learned { fill: var(--learned); stroke: var(--panel); stroke-width: 1.5 } .worse { fill: var(--learned); opacity: 0.12 }
   svg { --paper: #ffffff; --panel: #f8f9fb; --line: #dfe3ea; --text: #1d2733; --quiet: #5a6675; --fixed: #7a8798; --learned: #0f7b5f }
   @media (prefers-color-scheme: dark) {
     svg { --paper: #10151c; --panel: #171e27; --line: #2b3542; --text: #e6ebf2; --quiet: #9aa7b7; --fixed: #8b99ab; --learned: #3fcf9f }
@@ -44,22 +46,22 @@ const text = (at: [string | number, string | number], words: string, kind = '', 
 function gridLines(): string[] {
   const [right, bottom] = [inset.left + plot.width, inset.top + plot.height];
   return [
-    ...axes.found.ticks.map((tick) => {
+    ...axes.seconds_to_find.ticks.map((tick) => {
       const line = `<line class="grid" x1="${x(tick)}" x2="${x(tick)}" y1="${inset.top}" y2="${bottom}"/>`;
       return line + text([x(tick), bottom + 15], `${tick}`, 'quiet', 'middle');
     }),
     ...axes.false_kills.ticks.map((tick) => {
       const line = `<line class="grid" x1="${inset.left}" x2="${right}" y1="${y(tick)}" y2="${y(tick)}"/>`;
-      const isLeast = tick === axes.false_kills.least;
-      return line + text([inset.left - 6, Number(y(tick)) + 4], isLeast ? `≤ ${tick}` : `${tick}`, 'quiet', 'end');
+      const isMin = tick === axes.false_kills.min;
+      return line + text([inset.left - 6, Number(y(tick)) + 4], isMin ? `≤ ${tick}` : `${tick}`, 'quiet', 'end');
     }),
   ];
 }
 
 /** The area of points that are worse than learned in both measures. */
-function worseArea(found: number, falseKills: number): string {
-  const [left, top] = [Number(x(found)), inset.top];
-  return `<rect class="reach" x="${left}" y="${top}" width="${number(inset.left + plot.width - left)}" height="${number(Number(y(falseKills)) - top)}"/>`;
+function worseArea(secondsToFind: number, falseKills: number): string {
+  const [left, top] = [Number(x(secondsToFind)), inset.top];
+  return `<rect class="worse" x="${left}" y="${top}" width="${formatNumber(inset.left + plot.width - left)}" height="${formatNumber(Number(y(falseKills)) - top)}"/>`;
 }
 
 function panelOf({ pool, tallies, grid }: PoolResult, place: number): string {
@@ -72,7 +74,7 @@ function panelOf({ pool, tallies, grid }: PoolResult, place: number): string {
   });
   const tally = tallies[wholeName];
   if (!tally) throw new Error(`no policy is called ${wholeName}`);
-  const { found, false_kills } = measuresOf(tally);
+  const { found: secondsToFind, false_kills } = measuresOf(tally);
   const left = margin.side + (place % columns) * panelWidth;
   const top = margin.top + Math.floor(place / columns) * panelHeight;
   return [
@@ -80,10 +82,10 @@ function panelOf({ pool, tallies, grid }: PoolResult, place: number): string {
     `<rect class="panel" x="4" y="4" width="${panelWidth - 8}" height="${panelHeight - 8}" rx="6"/>`,
     text([14, 23], pool, 'title') + text([panelWidth - 14, 23], `median ${median} s`, 'quiet', 'end'),
     ...gridLines(),
-    worseArea(found, false_kills),
+    worseArea(secondsToFind, false_kills),
     `<polyline class="curve" points="${curve}"/>`,
     ...dots,
-    `<circle class="learned" r="6" cx="${x(found)}" cy="${y(false_kills)}"/>`,
+    `<circle class="learned" r="6" cx="${x(secondsToFind)}" cy="${y(false_kills)}"/>`,
     '</g>',
   ].join('\n');
 }
@@ -96,12 +98,15 @@ export function drawFigure({ pools, seeds }: Result): string {
     `<circle class="learned" r="6" cx="${margin.side + 12}" cy="46"/>`,
     text([margin.side + 24, 50], 'learned, progress, rescue'),
     `<circle class="fixed" r="3.2" cx="${margin.side + 192}" cy="46"/>`,
-    text([margin.side + 202, 50], `fixed ${fixedBudgets.join(', ')} s, on the curve of all fixed budgets`),
-    `<rect class="reach" x="${margin.side + 560}" y="38" width="22" height="14"/>`,
-    text([margin.side + 588, 50], 'worse than learned in both'),
+    text(
+      [margin.side + 202, 50],
+      `fixed ${fixedBudgets.join(', ')} s, on the curve of fixed budgets from 60 to 3600 s`,
+    ),
+    `<rect class="worse" x="${margin.side + 560}" y="38" width="22" height="14"/>`,
+    text([margin.side + 588, 50], 'worse than learned in both measures'),
     text(
       [width / 2, height - 13],
-      `across: mean seconds until a stuck boot is found · up: healthy boots destroyed in a thousand · ${seeds} seeds`,
+      `x: mean seconds until a stuck boot is found · y: healthy boots destroyed per thousand · ${seeds} seeds`,
       'quiet',
       'middle',
     ),

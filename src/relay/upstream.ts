@@ -25,7 +25,7 @@ export interface UpstreamParts {
 
 export interface Upstream {
   forward(beats: BatchBeat[]): Promise<HeartbeatResult[]>;
-  /** Opens a request to the address that answered last. */
+  /** Opens a request to the preferred address, which changes after each failed batch. */
   open(method: string, path: string, headers: Record<string, string | string[]>): ReturnType<typeof httpRequest>;
   /** Opens the stream if there is a token. While it is open, batches use it. */
   keepStream(): void;
@@ -100,7 +100,7 @@ export function openUpstream(parts: UpstreamParts): Upstream {
     });
 
   /**
-   * Each attempt to open the stream uses the next address, whichever address is preferred for
+   * Each attempt to open the stream uses the next address, regardless of the preferred address for
    * batches.
    */
   let streamAttempts = 0;

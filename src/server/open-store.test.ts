@@ -5,7 +5,7 @@ import { watchStore } from '../store/pg/connections/store-watch.ts';
 import { openDatabase } from '../store/pg/database.ts';
 import { storeReadiness } from './open-store.ts';
 
-test('answers unavailable without the address if the connection is refused, and logs it every 10 s', async () => {
+test('a refused connection: answers unavailable without the address, logs the error at most every 10 s', async () => {
   const clock = virtualClock();
   const watch = watchStore({ clock });
   const db = openDatabase({ url: 'postgres://somebody@127.0.0.1:1/nothing', watch });

@@ -1,6 +1,7 @@
 /**
  * Lets the provision deadline pass in each step of each driver. The verdict names the step, the
- * step's last error and the owner. The first test fails for a step that `phaseOwners` does not list.
+ * step's last error and the owner. The first test fails for a step that `phaseOwners` does not
+ * list.
  */
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

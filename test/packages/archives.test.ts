@@ -28,7 +28,7 @@ import {
   startInstalled,
   startProgram,
 } from './support/installed-server.ts';
-import { systemdObstacle, unlessHindered } from './support/obstacles.ts';
+import { systemdObstacle, testsUnless } from './support/obstacles.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 300_000 });
 
@@ -155,7 +155,7 @@ const describeDebian = () => {
     expect(users).toEqual(['slipway', 'slipway-agent', 'slipway-relay']);
     for (const user of users) expect(accounts).toMatch(new RegExp(`^${user}:`, 'm'));
   };
-  unlessHindered('the units', systemdObstacle(), () => {
+  testsUnless('the units', systemdObstacle(), () => {
     test('has accounts, and units that systemd accepts and that give few rights', checkUnits);
   });
 
@@ -191,4 +191,4 @@ const describeDebian = () => {
     await exercise(launcher);
   });
 };
-unlessHindered('the Debian package', noDpkg, () => describe('the Debian package', describeDebian));
+testsUnless('the Debian package', noDpkg, () => describe('the Debian package', describeDebian));

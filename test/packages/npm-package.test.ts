@@ -45,9 +45,10 @@ const hostPath = (process.env.PATH ?? '')
   .filter((directory) => !directory.includes('node_modules'))
   .join(':');
 
-/** What npm needs of this environment to reach the registry: its own settings, a proxy, a CA. */
+/** The variables with which npm reaches the registry: its own settings, a proxy, a CA. */
 function npmEnvironment(): NodeJS.ProcessEnv {
-  const names = /^(home|npm_config_(registry|cache|cafile)|node_extra_ca_certs|ssl_cert_(file|dir)|(https?|no)_proxy)$/i;
+  const names =
+    /^(home|npm_config_(registry|cache|cafile)|node_extra_ca_certs|ssl_cert_(file|dir)|(https?|no)_proxy)$/i;
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => names.test(name)));
 }
 

@@ -7,7 +7,7 @@ import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { sourceDate, writeTarball } from '../../packaging/build/archive.ts';
 import { debianFile, dpkgObstacle, writeDebianPackage } from '../../packaging/build/debian.ts';
 import { listTarball, newFolder, removeFolder } from './support/artefacts.ts';
-import { unlessHindered } from './support/obstacles.ts';
+import { testsUnless } from './support/obstacles.ts';
 
 const date = new Date('2026-01-02T03:04:06Z');
 const folders: string[] = [];
@@ -83,7 +83,7 @@ async function comparePackages() {
   }
   expect(hashes[1]).toBe(hashes[0]);
 }
-unlessHindered('the Debian package', dpkgObstacle(), () => {
+testsUnless('the Debian package', dpkgObstacle(), () => {
   test('a Debian package of the same files is the same', comparePackages);
 });
 

@@ -22,7 +22,9 @@ export function readTaskKeys(body: unknown): TaskKeysReply | null {
     : null;
 }
 
-/** Drops an invalid time. With it, the rotation loop would wake every millisecond and never rotate. */
+/**
+ * Drops an invalid time. With it, the rotation loop would wake every millisecond and never rotate.
+ */
 const expiryIn = ({ credential_expires_at }: Fields): { credential_expires_at?: string | null } =>
   credential_expires_at === null ||
   (typeof credential_expires_at === 'string' && !Number.isNaN(Date.parse(credential_expires_at)))

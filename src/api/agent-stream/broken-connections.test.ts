@@ -25,7 +25,7 @@ async function recordBreaks(
   const errors: unknown[] = [];
   const broken = createBrokenConnections({
     db: store.db,
-    outside: { allows: () => true },
+    outside: { tryCharge: () => true },
     clock,
     onError: (error) => errors.push(error),
   });

@@ -38,7 +38,7 @@ export interface BrokenConnections {
 
 export function createBrokenConnections(options: {
   db: Database;
-  outside: Pick<OutsideWrites, 'allows'>;
+  outside: Pick<OutsideWrites, 'tryCharge'>;
   clock: Clock;
   onError: (error: unknown) => void;
 }): BrokenConnections {
@@ -96,7 +96,7 @@ export function createBrokenConnections(options: {
         ...ids,
         correlation_id,
       };
-      if (!outside.allows(peer.of === 'agent' ? instanceWriter(peer) : relayWriter(peer.actor), [fact])) {
+      if (!outside.tryCharge(peer.of === 'agent' ? instanceWriter(peer) : relayWriter(peer.actor), [fact])) {
         if (!hadLasted) notices.undo(notice, entry);
         return;
       }

@@ -23,7 +23,9 @@ const asksForWebSocket = ({ headers }: IncomingMessage) =>
   headers['sec-websocket-version'] === '13' &&
   /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '');
 
-/** Other upgrade requests are served as plain HTTP. */
+/**
+ * Whether a request asks for the agent stream. Any other upgrade request is served as plain HTTP.
+ */
 export const isUpgrade = (request: IncomingMessage): boolean =>
   request.method === 'GET' &&
   request.url?.split('?', 1)[0] === agentRoutes['agent-stream'].path &&

@@ -28,7 +28,7 @@ function openAgentStream(nodes: number) {
   const tail = { subscribe: () => () => {} };
   const streams = createAgentStreams({
     db: {} as never,
-    outside: { allows: () => true },
+    outside: { tryCharge: () => true },
     clock,
     tail: tail as never,
     onError: () => {},

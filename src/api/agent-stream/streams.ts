@@ -42,7 +42,7 @@ const closeTimeoutMs = 1_000;
 
 export function createAgentStreams(options: {
   db: Database;
-  outside: Pick<OutsideWrites, 'allows'>;
+  outside: Pick<OutsideWrites, 'tryCharge'>;
   clock: Clock;
   tail: EvidenceTail;
   onError: (error: unknown) => void;

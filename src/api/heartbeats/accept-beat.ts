@@ -128,7 +128,7 @@ async function acceptChange(
     deferred.forget(session.node_instance_id);
     return recordChange(session, beat, services, { pace }).finally(release);
   }
-  outside.countCoalesced(writer);
+  outside.countDeferred(writer);
   const wait = () => outside.waitSeconds(writer);
   const report = { beat, received_at: now(services.clock) };
   deferred.defer(session.node_instance_id, report, wait, ({ beat: newest, received_at }) => {

@@ -22,7 +22,7 @@ function recorder() {
       return [];
     },
   } as unknown as Queryable;
-  const { report, stop } = createRefusedBeats(db, clock, { allows: () => true }, (error) => errors.push(error));
+  const { report, stop } = createRefusedBeats(db, clock, { tryCharge: () => true }, (error) => errors.push(error));
   const beat = (node: number, node_status = 'ready') =>
     report({
       session: { node_id: `node_${node}`, node_instance_id: `inst_${node}`, node_status, pool: 'gpu' },

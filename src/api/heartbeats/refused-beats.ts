@@ -95,7 +95,7 @@ function relayFactOf({ session, relay, code }: RefusedRelayBeat, at: Date): Fact
 export function createRefusedBeats(
   db: Queryable,
   clock: Clock,
-  outside: Pick<OutsideWrites, 'allows'>,
+  outside: Pick<OutsideWrites, 'tryCharge'>,
   onError: (error: unknown) => void,
 ): { report: ReportRefusedBeat; stop(): Promise<void> } {
   /** Oldest first. */
@@ -134,7 +134,7 @@ export function createRefusedBeats(
       reported.delete(id);
       reported.set(id, { status, at_ms: clock.nowMs() });
       const fact = factOf(beat, now(clock));
-      if (!outside.allows(writerOf(beat), [fact])) return;
+      if (!outside.tryCharge(writerOf(beat), [fact])) return;
       waiting.push(fact);
       cancel ??= clock.after(batchMs, flush);
     },

@@ -18,28 +18,31 @@ import { sourceAddress } from '../http/source-address.ts';
 import type { ApiServices } from '../services.ts';
 
 const plainName = 'slipway_session';
-/**
- * Browsers accept a cookie of this name only over TLS, for the whole site and from this very host.
- */
-const hostName = `__Host-${plainName}`;
+/** Browsers accept a `__Host-` cookie only with `Secure`, `Path=/` and no `Domain`. */
+const tlsName = `__Host-${plainName}`;
 
-const nameFor = ({ settings }: Pick<ApiServices, 'settings'>) => (settings.secure_cookies ? hostName : plainName);
+const nameFor = ({ settings }: Pick<ApiServices, 'settings'>) => (settings.secure_cookies ? tlsName : plainName);
 
 export const sessionSecretOf = (request: FastifyRequest, services: ApiServices): string | undefined =>
   request.cookies[nameFor(services)];
 
-const maxTouchSeconds = 60;
+const maxTouchIntervalSeconds = 60;
 
-/** Writes the last use at most once a minute, or more often if sessions end sooner. */
+/**
+ * Writes the last use at most once a minute, or once per quarter of the idle limit if that is
+ * shorter.
+ */
 async function noteUse({ session_id, session_used_at }: FoundSession, at: Date, services: ApiServices): Promise<void> {
-  const everySeconds = Math.min(maxTouchSeconds, services.settings.session_idle_seconds / 4);
+  const everySeconds = Math.min(maxTouchIntervalSeconds, services.settings.session_idle_seconds / 4);
   if (secondsLater(session_used_at, everySeconds) <= at) await touchSession(services.db, session_id, at);
 }
 
 export const idleSince = (at: Date, { settings }: Pick<ApiServices, 'settings'>): Date =>
   secondsLater(at, -settings.session_idle_seconds);
 
-/** Reads the row for each request, so that a session ended on another replica is refused here. */
+/**
+ * Reads the row for each request, so that a session that another replica ended is refused here too.
+ */
 export async function findSession(secret: string, services: ApiServices): Promise<FoundSession> {
   const session = await sessionBySecret(services.db, secret);
   if (!session) throw new ApiProblem('token_unknown', 'This session has ended; sign in again.');
@@ -99,7 +102,7 @@ export async function openSession(
 /** Clears both names, since TLS may have been switched on or off after the cookie was set. */
 export function clearSessionCookies(reply: FastifyReply): void {
   reply.clearCookie(plainName, { path: '/' });
-  reply.clearCookie(hostName, { path: '/', secure: true });
+  reply.clearCookie(tlsName, { path: '/', secure: true });
 }
 
 /** Ends a session at once on every replica. The recorded fact closes its open streams. */

@@ -129,7 +129,7 @@ export const sampleActed = (fields: Partial<NodeActed> = {}): NodeActed => ({
   node: sampleNode({ status: 'offline', deadline_at: at(50) }),
   operation: null,
   dry_run: false,
-  predicts: { status: 'offline', deadline_at: at(50), says: `it has until ${at(50)}` },
+  predicts: { status: 'offline', deadline_at: at(50), says: `its deadline moves to ${at(50)}` },
   ...fields,
 });
 

@@ -1,7 +1,7 @@
 /**
  * The catalogue of every error code that an API call can be answered with: meaning, owner and
- * remedy. `docs/reference/errors.md` is generated from it, and a test compares the two. The code and
- * the message of a failed step are written where the step throws `StepFailed`.
+ * remedy. `docs/reference/errors.md` is generated from it, and a test compares the two. The code
+ * and the message of a failed step are written where the step throws `StepFailed`.
  */
 import { agentErrors } from './agent-errors.ts';
 import { certificateErrors } from './certificate-errors.ts';

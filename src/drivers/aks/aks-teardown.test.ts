@@ -18,7 +18,7 @@ afterEach(() => fixture.close());
 afterAll(() => arm.stop());
 
 const waitUntilCreating = (target: EnsureTarget) =>
-  until('Azure to create the cluster', async () => {
+  until('Azure to start creating the cluster', async () => {
     const answer = await fixture.open().ensure(target);
     if (answer.outcome !== 'failed' && answer.state) target.state = answer.state;
     return answer.message.startsWith('AKS state: Creating') ? true : undefined;
@@ -26,7 +26,7 @@ const waitUntilCreating = (target: EnsureTarget) =>
 const kindsInAzure = () => new Set(arm.resources().map(({ kind }) => kind));
 const storageAccount = (group: string) => ({ group, name: 'shared', type: 'Microsoft.Storage/storageAccounts' });
 
-it('aborts the running operation, and is done only when Azure shows its end', async () => {
+it('aborts the running operation, and reports done only after Azure reports that it ended', async () => {
   arm.hold('cluster_create');
   const release = arm.hold('abort');
   const machine = handle(fixture, fixture.withSpec({}));
@@ -44,7 +44,7 @@ it('aborts the running operation, and is done only when Azure shows its end', as
   expect(arm.resources()).toEqual([]);
 });
 
-it('destroys a cluster that is still being created, without a call of abort', async () => {
+it('destroys a cluster that is still being created, without calling abort', async () => {
   arm.hold('cluster_create');
   const machine = handle(fixture, fixture.withSpec({}));
   await waitUntilCreating(machine.target);
@@ -64,7 +64,7 @@ it('deletes its cluster but not the resource group that the pool names', async (
   });
 });
 
-it('does not report a cluster as absent if Azure may have accepted its request before a crash', async () => {
+it('does not report a cluster as absent if Azure may have accepted the create request before a crash', async () => {
   arm.plant({ group: 'shared-group', location: 'westeurope' });
   arm.hold('cluster_visible');
   arm.faults.next({ method: 'PUT', path: paths.cluster, effect: 'cut_after' });
@@ -99,6 +99,7 @@ it('does not delete a cluster that lost its tags', async () => {
   await machine.done('ensure');
   arm.alter({ name: clusterName(machine.target) }, { tags: {} });
   expect(await machine.ended('destroy')).toMatchObject({ outcome: 'failed', code: 'name_of_another' });
+  // `machines` counts by tags, so it does not see the cluster any more.
   expect(await fixture.machines(machine.target)).toBe(0);
   expect(kindsInAzure().has('cluster')).toBe(true);
   const proof = await fixture.open().prove(machine.target, { kind: 'absent', nonce: 'nonce-1' });

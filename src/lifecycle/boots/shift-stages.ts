@@ -5,7 +5,7 @@ import type { TimedBoot } from './survival.ts';
 
 export interface SlowerStage {
   stage: string;
-  /** Zero if the stage is new. */
+  /** Zero if most former boots skipped the stage, for example because it is new. */
   former_seconds: number;
   slower_seconds: number;
 }
@@ -14,8 +14,11 @@ type Stages = readonly TimedStage[];
 
 /** A stage is named if it adds at least this share of the slowdown. */
 const worthNaming = 0.3;
-/** The required standard errors. Fewer than for boots, because a boot has only a few stages. */
-const surelySlower = 3;
+/**
+ * How many standard errors make a stage slower. Fewer than in boot-shift.ts, because far fewer
+ * tests are made.
+ */
+const minStandardErrors = 3;
 /** A sub-stage that adds this share of its parent's slowdown is named instead of the parent. */
 const parentShare = 0.7;
 
@@ -65,7 +68,7 @@ export function slowerStages(
     const sides = [withSkipped(times.former, former.length), withSkipped(times.slower, slower.length)] as const;
     const [former_seconds, slower_seconds] = sides.map(medianOf) as [number, number];
     const adds = slower_seconds - former_seconds;
-    if (adds < worthNaming * added_seconds || slownessOf(...sides) < surelySlower) return [];
+    if (adds < worthNaming * added_seconds || slownessOf(...sides) < minStandardErrors) return [];
     return [{ ...times, former_seconds, slower_seconds, adds }];
   });
   return slowerOnes

@@ -2,7 +2,9 @@
 
 import type { BudgetSource } from '../deadlines/budgets.ts';
 
-/** Where a budget comes from. The text follows a number of seconds and a comma. */
+/**
+ * Where a budget comes from. The text follows a number of seconds and a comma, also in parentheses.
+ */
 export const sourceWords: Record<BudgetSource, string> = {
   allocation: 'requested by its allocation',
   learned: 'learned from boots',

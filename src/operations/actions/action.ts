@@ -59,7 +59,7 @@ export interface Action {
   act(acting: Acting, prediction: Prediction<NodeStatus>): Promise<WorkflowId | undefined | ActionResult>;
 }
 
-export const changedMeanwhile = (what = 'The node has changed meanwhile. Look at it again.') =>
+export const changedMeanwhile = (what = 'The node changed in the meantime. Check it and try again.') =>
   new ApiProblem('action_illegal', what);
 
 /** The fields of a transition that name the person and the reason. */

@@ -1,5 +1,6 @@
 /**
- * `extend-deadline` for a node, and for an allocation that waits for a machine or for its release.
+ * `extend-deadline` for a node, and for an allocation that waits for a machine or is being
+ * released.
  */
 import { secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -20,13 +21,13 @@ const requireSeconds = (seconds: number | undefined): number => {
 };
 
 /** Adds the seconds to the deadline, or to now if the deadline has passed. */
-export const extended = (deadline_at: Date | null, seconds: number | undefined, at: Date): Date =>
+export const extendedDeadline = (deadline_at: Date | null, seconds: number | undefined, at: Date): Date =>
   secondsLater(deadline_at && deadline_at > at ? deadline_at : at, requireSeconds(seconds));
 
 export const extendDeadline: Action = {
   predict({ node, request, at }) {
-    const deadline_at = extended(node.deadline_at, request.seconds, at);
-    return { status: node.status, deadline_at, says: `it has until ${deadline_at.toISOString()}` };
+    const deadline_at = extendedDeadline(node.deadline_at, request.seconds, at);
+    return { status: node.status, deadline_at, says: `its deadline moves to ${deadline_at.toISOString()}` };
   },
   async act({ tx, node, request, caller, at }, { deadline_at }) {
     if (!deadline_at) return undefined;
@@ -38,8 +39,8 @@ export const extendDeadline: Action = {
 };
 
 export const predictExtension = ({ allocation, request, at }: ActingOnAllocation): Prediction<AllocationStatus> => {
-  const deadline_at = extended(allocation.deadline_at, request.seconds, at);
-  return { status: allocation.status, deadline_at, says: `it has until ${deadline_at.toISOString()}` };
+  const deadline_at = extendedDeadline(allocation.deadline_at, request.seconds, at);
+  return { status: allocation.status, deadline_at, says: `its deadline moves to ${deadline_at.toISOString()}` };
 };
 
 export async function extendAllocation(
@@ -50,7 +51,7 @@ export async function extendAllocation(
   const openOperations = await openOperationsOf(tx, allocation.allocation_id, 'for no key update');
   const locked = await lockAllocation(tx, allocation.allocation_id);
   if (!deadline_at || !locked || locked.status !== allocation.status)
-    throw changedMeanwhile('The allocation has changed meanwhile. Look at it again.');
+    throw changedMeanwhile('The allocation changed in the meantime. Check it and try again.');
   // The current step has its own time limit, which would end the wait before the new deadline.
   for (const { workflow_id } of openOperations) await extendSteps(tx, workflow_id, request.seconds ?? 0);
   const reason = `extended by ${request.seconds} s: ${request.reason}`;

@@ -10,7 +10,9 @@ import type { NodeRow } from '../rows/nodes.ts';
 export interface Projected {
   table: 'nodes' | 'allocations';
   key: 'node_id' | 'allocation_id';
-  /** Facts of kind `<noun>.…` that the server wrote have the changed column values in `data.set`. */
+  /**
+   * Facts of kind `<noun>.…` that the server wrote have the changed column values in `data.set`.
+   */
   noun: 'node' | 'allocation';
 }
 

@@ -36,7 +36,7 @@ export interface Fleet {
   moveAllocation(move: AllocationMove): ReturnType<typeof moveAllocations>;
 }
 
-/** Returns the edges of the shortest path through a transition table. */
+/** Returns the steps of the shortest path through a transition table, with one cause each. */
 export function shortestPath<S extends string>(
   edges: readonly Edge<S>[],
   from: S | 'new',

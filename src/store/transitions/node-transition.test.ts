@@ -59,7 +59,7 @@ describe('nodes', () => {
     for (const { from, to, by } of legal) {
       const node = await fleet.node(from as (typeof nodeStatusNames)[number]);
       const before = (await factsOf('node_id', node.node_id)).length;
-      const [outcome] = await fleet.move({ node_id: node.node_id, to, by, reason: 'because' });
+      const [outcome] = await fleet.move({ node_id: node.node_id, to, by, reason: 'test' });
       expect(outcome, `${from} → ${to} by ${by}`).toMatchObject({ moved: true, from });
       const after = await nodeNow(db, node.node_id);
       expect(outcome?.moved && outcome.node).toEqual(after);
@@ -67,9 +67,9 @@ describe('nodes', () => {
       expect(after.deadline_at !== null).toBe(nodeStatuses[to].deadline !== null);
       // Every quarantine leaves a verdict, even if an operator caused it.
       expect(after.verdict?.rule ?? null).toBe(isVerdict(by) || to === 'quarantined' ? by : null);
-      const isStopped = ['degraded', 'offline', 'failed', 'quarantined'].includes(to);
-      expect(after.verdict?.owner !== undefined, `${to} by ${by} has an owner`).toBe(
-        isStopped && after.verdict !== null,
+      const needsOwner = ['degraded', 'offline', 'failed', 'quarantined'].includes(to);
+      expect(after.verdict?.owner !== undefined, `owner after ${to} by ${by}`).toBe(
+        needsOwner && after.verdict !== null,
       );
       if (after.deadline_at) {
         expect(secondsBetween(after.status_since, after.deadline_at)).toBe(after.budget_seconds);
@@ -115,7 +115,7 @@ describe('nodes', () => {
     expect(await db.query('select 1 from nodes where node_id = $1', ['node_wrong'])).toEqual([]);
   });
 
-  test('refuses a move of a former instance', async () => {
+  test('refuses a move that a former instance requests', async () => {
     const node = await fleet.node('starting');
     const row = await nodeNow(db, node.node_id);
     const before = await factsOf('node_id', node.node_id);
@@ -124,14 +124,14 @@ describe('nodes', () => {
       node_instance_id: 'inst_former' as NodeInstanceId,
       to: 'ready',
       by: 'claim-ready',
-      reason: 'says the former instance',
+      reason: 'test',
     });
     expect(outcome).toMatchObject({ moved: false, because: 'instance_fenced' });
     expect(await nodeNow(db, node.node_id)).toEqual(row);
     expect(await factsOf('node_id', node.node_id)).toEqual(before);
   });
 
-  test('refuses a move whose from does not match, and returns not_found for an unknown node', async () => {
+  test('refuses a move whose `from` does not include the status, and returns not_found for an unknown node', async () => {
     const node = await fleet.node('ready');
     const move = { to: 'cleaning', by: 'retire', reason: 'no' } as const;
     expect(await fleet.move({ ...move, node_id: node.node_id, from: ['failed'] })).toMatchObject([
@@ -142,10 +142,13 @@ describe('nodes', () => {
     ]);
   });
 
-  test('changes no row and records no fact after a rollback', async () => {
+  test('a rollback undoes the changes of rows and the facts', async () => {
     const node = await fleet.node('ready');
     const allocation = await fleet.allocation('active', node);
-    const [row, held] = [await nodeNow(db, node.node_id), await allocationNow(db, allocation.allocation_id)];
+    const [row, allocationBefore] = [
+      await nodeNow(db, node.node_id),
+      await allocationNow(db, allocation.allocation_id),
+    ];
     const before = await factsOf('node_id', node.node_id);
     await expect(
       db.transaction(async (tx) => {
@@ -157,7 +160,7 @@ describe('nodes', () => {
       }),
     ).rejects.toThrow('roll back');
     expect(await nodeNow(db, node.node_id)).toEqual(row);
-    expect(await allocationNow(db, allocation.allocation_id)).toEqual(held);
+    expect(await allocationNow(db, allocation.allocation_id)).toEqual(allocationBefore);
     expect(await factsOf('node_id', node.node_id)).toEqual(before);
   });
 });
@@ -175,12 +178,12 @@ describe('allocations', () => {
         allocation_id: allocation.allocation_id,
         to,
         by,
-        reason: 'because',
+        reason: 'test',
       });
       expect(outcome, `${from} → ${to} by ${by}`).toMatchObject({ moved: true, from });
       const after = await allocationNow(db, allocation.allocation_id);
       expect(outcome?.moved && outcome.allocation).toEqual(after);
-      expect(after).toMatchObject({ status: to, reason: 'because' });
+      expect(after).toMatchObject({ status: to, reason: 'test' });
       expect(after.deadline_at !== null).toBe(allocationStatuses[to].deadline !== null);
       expect(after.verdict?.rule ?? null).toBe(isVerdict(by) ? by : null);
       expect(after.active_at !== null).toBe(to === 'active' || allocation.active_at !== null);
@@ -209,9 +212,9 @@ describe('allocations', () => {
   });
 
   test('refuses a second unreleased allocation on a node', async () => {
-    for (const held of ['provisioning', 'active', 'releasing', 'release_failed'] as const) {
+    for (const status of ['provisioning', 'active', 'releasing', 'release_failed'] as const) {
       const node = await fleet.node('ready');
-      await fleet.allocation(held, node);
+      await fleet.allocation(status, node);
       const refused = await fleet.allocation('provisioning', node).catch((error: unknown) => error);
       expect(isUniqueViolation(refused, 'allocations_exclusive')).toBe(true);
     }
@@ -230,46 +233,46 @@ describe('paired changes', () => {
     'node $from → $to moves its allocation $allocation.from → $allocation.to',
     async ({ from, to, allocation }) => {
       const node = await fleet.node(from);
-      const held = await fleet.allocation(allocation.from, node);
+      const allocationRow = await fleet.allocation(allocation.from, node);
       if (allocation.by === 'rescue') {
         // A rescue applies to an allocation that failed at the same moment as the node.
         await db.query(
           `update allocations set
              status_since = (select status_since from nodes where node_id = $1)
            where allocation_id = $2`,
-          [node.node_id, held.allocation_id],
+          [node.node_id, allocationRow.allocation_id],
         );
       }
       const by = nodeEdges.find((edge) => edge.from === from && edge.to === to)?.by[0];
       if (!by) throw new Error('the pair has no edge');
-      const [outcome] = await fleet.move({ node_id: node.node_id, to, by, reason: 'because' });
+      const [outcome] = await fleet.move({ node_id: node.node_id, to, by, reason: 'test' });
       expect(outcome).toMatchObject({ moved: true });
-      const after = await allocationNow(db, held.allocation_id);
-      expect(after).toMatchObject({ status: allocation.to, reason: 'because' });
-      const facts = await db.query<{ writer: string; kind: string }>(
-        `select xmin::text as writer, kind
+      const after = await allocationNow(db, allocationRow.allocation_id);
+      expect(after).toMatchObject({ status: allocation.to, reason: 'test' });
+      const facts = await db.query<{ transaction_id: string; kind: string }>(
+        `select xmin::text as transaction_id, kind
          from evidence
          where allocation_id = $1
            and kind in ($2, $3)
          order by seq desc
          limit 2`,
-        [held.allocation_id, `node.${to}`, `allocation.${allocation.to}`],
+        [allocationRow.allocation_id, `node.${to}`, `allocation.${allocation.to}`],
       );
       expect(facts.map((fact) => fact.kind).sort()).toEqual([`allocation.${allocation.to}`, `node.${to}`].sort());
-      expect(facts[0]?.writer).toBe(facts[1]?.writer);
-      const shared = ['provision', 'rescue'].includes(allocationStatuses[allocation.to].deadline ?? '');
+      expect(facts[0]?.transaction_id).toBe(facts[1]?.transaction_id);
+      const sharesDeadline = ['provision', 'rescue'].includes(allocationStatuses[allocation.to].deadline ?? '');
       const movedNode = await nodeNow(db, node.node_id);
-      if (shared && movedNode.deadline_at) expect(after.deadline_at).toEqual(movedNode.deadline_at);
+      if (sharesDeadline && movedNode.deadline_at) expect(after.deadline_at).toEqual(movedNode.deadline_at);
     },
   );
 
-  test('does not move an allocation whose status has no paired change', async () => {
+  test('moves an allocation only if its status has a paired change', async () => {
     for (const status of allocationStatusNames.filter((each) => each !== 'requested')) {
       const node = await fleet.node('offline');
-      const held = await fleet.allocation(status, node);
+      const allocationRow = await fleet.allocation(status, node);
       await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' });
       const pair = pairedWith('offline', 'failed').find(({ from }) => from === status);
-      expect((await allocationNow(db, held.allocation_id)).status).toBe(pair?.to ?? status);
+      expect((await allocationNow(db, allocationRow.allocation_id)).status).toBe(pair?.to ?? status);
     }
   });
 
@@ -284,12 +287,12 @@ describe('paired changes', () => {
     expect((await allocationNow(db, latest.allocation_id)).status).toBe('provisioning');
   });
 
-  test('facts of a node name its holder, and no allocation after the release', async () => {
+  test('facts of a node carry the id of its holder, and no allocation after the release', async () => {
     const node = await fleet.node('ready');
     const former = await fleet.allocation('failed', node);
     const holder = await fleet.allocation('active', node);
     const move = async (to: 'degraded' | 'ready') => {
-      await fleet.move({ node_id: node.node_id, to, by: 'degraded', reason: 'so it says' });
+      await fleet.move({ node_id: node.node_id, to, by: 'degraded', reason: 'test' });
       return (await factsOf('node_id', node.node_id)).at(-1)?.allocation_id;
     };
     expect(await move('degraded')).toBe(holder.allocation_id);
@@ -297,6 +300,6 @@ describe('paired changes', () => {
     await fleet.moveAllocation({ ...release, to: 'releasing', by: 'release' });
     await fleet.moveAllocation({ ...release, to: 'released', by: 'proof' });
     expect(await move('ready')).toBeNull();
-    expect(former.status).toBe('failed');
+    expect((await allocationNow(db, former.allocation_id)).status).toBe('failed');
   });
 });

@@ -92,7 +92,7 @@ it.each([
   expectProblem(answer, code);
 });
 
-it('answers each invalid call with its own error code', async () => {
+it('answers each invalid call with the code of its fault', async () => {
   const { allocation } = fixture.acme;
   const call = (path: string, method = 'POST', body?: string) =>
     wire.send(method, path, { ...admin(), ...(body && json) }, body);
@@ -129,7 +129,7 @@ it('refuses methods that a path does not support and lists the allowed ones; unk
   expectProblem(await wire.send('POST', '/nothing', { ...admin(), 'content-type': 'x/y' }, 'x'), 'not_found');
 });
 
-it('answers HEAD like GET without a body and OPTIONS with the allowed methods, after the same checks', async () => {
+it('answers HEAD like GET, except for streams, and OPTIONS with the allowed methods', async () => {
   const head = await wire.send('HEAD', '/healthz', {});
   expect([head.status, head.text]).toEqual([200, '']);
   expect((await wire.send('HEAD', '/v1/nodes', {})).status).toBe(401);
@@ -141,10 +141,10 @@ it('answers HEAD like GET without a body and OPTIONS with the allowed methods, a
 });
 
 it.each([
-  ['no method', ' / HTTP/1.1\r\nhost: localhost\r\n\r\n', 400],
+  ['a missing method', ' / HTTP/1.1\r\nhost: localhost\r\n\r\n', 400],
   ['an unknown method', 'BREW /v1/nodes HTTP/1.1\r\nhost: localhost\r\n\r\n', 400],
   ['a line that is not HTTP', 'hello\r\n\r\n', 400],
-  ['an endless header', `GET / HTTP/1.1\r\nhost: localhost\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`, 431],
+  ['an oversized header', `GET / HTTP/1.1\r\nhost: localhost\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`, 431],
   [
     'two Content-Length headers',
     'POST /v1/tokens HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n',
@@ -160,10 +160,14 @@ it.each([
     'POST /v1/session HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\ncontent-type: application/json\r\n\r\nzz\r\n',
     400,
   ],
-  ['no host', 'GET /v1/nodes HTTP/1.1\r\nconnection: close\r\n\r\n', 403],
+  ['a missing Host header', 'GET /v1/nodes HTTP/1.1\r\nconnection: close\r\n\r\n', 403],
   ['another host', 'GET /healthz HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n', 403],
   ['a bad escape', 'GET /v1/nodes/%ZZ HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n', 400],
-  ['an endless name', `GET /v1/nodes/${'a'.repeat(400)} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`, 400],
+  [
+    'an overlong name',
+    `GET /v1/nodes/${'a'.repeat(400)} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`,
+    400,
+  ],
   ['NUL in a header', 'GET /v1/nodes HTTP/1.1\r\nhost: localhost\r\nx: a\0b\r\n\r\n', 400],
 ])('refuses %s on the wire', async (_, bytes, status) => {
   const text = await wire.sendBytes(bytes);

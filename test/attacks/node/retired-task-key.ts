@@ -14,14 +14,14 @@ import type { Attack } from '../support/attack.ts';
 
 export const shortOverlap = ['--task-key-overlap-seconds', '1'];
 
-/** Reads the current signing key from the database. */
-async function copySigningKey({ database_url }: SpawnedServer): Promise<{ kid: string; private_key: string }> {
+/** Reads the private key that signs tasks now. */
+async function copyTaskKey({ database_url }: SpawnedServer): Promise<{ kid: string; private_key: string }> {
   const tables = await openTables(database_url);
   const [row] = await tables.query<{ kid: string; private_key: string }>(
     'select kid, private_key from signing_keys order by signs_from desc limit 1',
   );
   await tables.close();
-  if (!row) throw new Error('the installation has no signing key');
+  if (!row) throw new Error('the installation has no task key');
   const der = createPrivateKey(row.private_key).export({ type: 'pkcs8', format: 'der' });
   return { kid: row.kid, private_key: der.toString('base64') };
 }
@@ -47,7 +47,7 @@ export const retiredTaskKeyAttacks: Attack[] = [
       await client.call('pool-put', { params: { pool }, body: { driver: 'external' } });
       const { token: join_token = '' } = await client.call('join-token-create', { params: { pool } });
       const machine = await startMachine(url, { join_token, name: 'victim' });
-      const { kid, private_key } = await copySigningKey(server);
+      const { kid, private_key } = await copyTaskKey(server);
       const rotated = await client.call('task-key-rotate', {});
       const taskKeys = async () => {
         const answer = await machine.call('agent-task-keys');

@@ -1,12 +1,12 @@
 /**
- * Registers tests that need a program of the host. Without it, one test reports why they do not
- * run.
+ * Registers tests that need a program on the host. If it is missing, registers one test instead,
+ * which reports why the others do not run.
  */
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 
 /** `obstacle` says why the program cannot run on this host; null if it can. */
-export function unlessHindered(name: string, obstacle: string | null, tests: () => void): void {
+export function testsUnless(name: string, obstacle: string | null, tests: () => void): void {
   if (obstacle === null) tests();
   else
     test(`${name}: not tested, because ${obstacle}`, () => {
@@ -16,12 +16,12 @@ export function unlessHindered(name: string, obstacle: string | null, tests: () 
     });
 }
 
-const oldestSystemd = 250;
+const minSystemd = 250;
 
-/** systemd 250 was the first to check a unit without a running systemd. */
+/** `systemd-analyze security --offline` needs systemd 250. */
 export function systemdObstacle(): string | null {
   const { status, stdout } = spawnSync('systemd-analyze', ['--version'], { encoding: 'utf8' });
   if (status !== 0) return 'this host has no systemd-analyze';
   const version = Number(/^systemd (\d+)/.exec(stdout)?.[1]);
-  return version >= oldestSystemd ? null : `systemd ${version} of this host is older than ${oldestSystemd}`;
+  return version >= minSystemd ? null : `this host has systemd ${version}, and the test needs ${minSystemd} or newer`;
 }

@@ -19,7 +19,10 @@ const evidenceSql = `
     or allocation_id in (select allocation_id from allocations where node_id = $1)
   order by xid, seq`;
 
-/** Reads the evidence about the first violation of each invariant, while the database exists. */
+/**
+ * Reads the evidence about the first violation of each invariant. Call it before the database is
+ * dropped.
+ */
 export async function readEvidence(db: Database, violations: readonly Violation[]): Promise<Map<string, string[]>> {
   const evidence = new Map<string, string[]>();
   for (const { id } of firstOfEach(violations)) {
@@ -48,7 +51,7 @@ export function describeViolations(
     .map((violation) => {
       const sameKind = violations.filter(({ invariant }) => invariant === violation.invariant);
       const heading = [
-        `BROKEN: ${violation.invariant} (${sameKind.length} times)`,
+        `BROKEN: ${violation.invariant} (violations: ${sameKind.length})`,
         `  sequence ${violation.sequence}, ${violation.id}: ${violation.detail}`,
       ];
       if (described.has(violation.id)) return heading.join('\n');

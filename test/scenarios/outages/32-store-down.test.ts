@@ -105,8 +105,8 @@ interface Outage {
 }
 
 /**
- * A second connection, which one outage uses to hold a table lock. Its errors are ignored, because a
- * stopped store breaks it.
+ * A second connection, which one outage uses to hold a table lock. Its errors are ignored, because
+ * a stopped store breaks it.
  */
 async function otherConnection(url: string): Promise<Client> {
   const other = new Client({ connectionString: url });

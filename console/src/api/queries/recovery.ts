@@ -1,4 +1,4 @@
-/** Previews and starts a bulk recovery. */
+/** Starts a bulk recovery, or previews it with `dry_run`. */
 import { act, type BodyOf } from '../client.ts';
 
 export type RecoveryRequest = BodyOf<'fleet-recover'>;

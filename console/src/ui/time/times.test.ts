@@ -31,8 +31,8 @@ describe('a moment', () => {
 describe('timestamps in a sentence of the server', () => {
   it('become local times; other text is unchanged', () => {
     const at = '2026-03-04T05:06:07.890Z';
-    const local = withLocalTimes(`it has until ${at}`);
-    expect(local).toMatch(/^it has until .*2026/);
+    const local = withLocalTimes(`its deadline moves to ${at}`);
+    expect(local).toMatch(/^its deadline moves to .*2026/);
     expect(local).not.toContain('T05');
     expect(local).not.toMatch(/[AP]M/);
     expect(local).toMatch(/\d\d:06:07 \S+$/);

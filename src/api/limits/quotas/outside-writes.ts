@@ -1,7 +1,7 @@
 /**
- * Limits the evidence that callers cause. It is charged where evidence is written
- * (`recordEvidence`). A caller without allowance gets 429. Facts that no caller waits for are
- * dropped.
+ * Limits the evidence that callers cause. `recordEvidence` charges each fact to its caller. A
+ * caller without allowance, or with too many writes in progress, gets 429. Facts that no caller
+ * waits for are dropped if there is no allowance for them.
  */
 import type { Clock } from '../../../base/clock.ts';
 import type { NodeInstanceId } from '../../../base/ids.ts';
@@ -41,19 +41,19 @@ export interface OutsideWrites {
   /** Returns a database that charges the evidence written through it to the writer. */
   database(db: Database, writer: Writer): Database;
   /**
-   * Whether facts that no caller waits for may be recorded. Charges them, or counts them as
-   * dropped.
+   * Charges facts that no caller waits for, and returns true. Without allowance, counts them as
+   * dropped and returns false.
    */
-  allows(writer: Writer, facts: readonly Fact[]): boolean;
+  tryCharge(writer: Writer, facts: readonly Fact[]): boolean;
   /**
-   * Records facts that no caller waits for. Returns false if they were dropped. `prepare` completes
-   * the facts in the same transaction.
+   * Records facts that no caller waits for. Returns false if they were dropped. `prepare` fills
+   * in missing ids in the same transaction.
    */
   record(writer: Writer, facts: Fact[], prepare?: Prepare): Promise<boolean>;
   /** Call when the machine goes to another tenant, who must not pay for earlier writes. */
   resetInstance(id: NodeInstanceId): void;
-  /** Counts a status report that was deferred, since a newer one may replace it. */
-  countCoalesced(writer: Writer): void;
+  /** Counts a deferred status report. A newer one may replace it. */
+  countDeferred(writer: Writer): void;
   figures(): OutsideFigures;
   stop(): Promise<void>;
 }
@@ -76,7 +76,7 @@ export function createOutsideWrites(options: {
 }): OutsideWrites {
   const { db, clock, limits } = options;
   const accounts = createAccounts(clock);
-  const reports = createDropReports({ ...options, window_seconds: limits.window_seconds });
+  const losses = createDropReports({ ...options, window_seconds: limits.window_seconds });
   const everybody = { kind: 'everybody', key: '' } as const;
   const drawsOf = (writer: Writer) =>
     [...writer.draws, everybody].map(({ kind, key }) => ({ key: `${kind} ${key}`, quota: limits[kind] }));
@@ -90,21 +90,21 @@ export function createOutsideWrites(options: {
     writer.draws.some(
       ({ kind, key }) => accounts.inProgress(`${kind} ${key}`) >= (maxWritesInProgress[kind] ?? Infinity),
     );
-  const hold = (writer: Writer, { rows, bytes }: Amount) => {
+  const reserveNow = (writer: Writer, { rows, bytes }: Amount) => {
     // Do not reserve from `everybody`: requests whose bodies never arrive could hold all of it.
     const draws = writer.draws.map(({ kind, key }) => ({ key: `${kind} ${key}`, quota: limits[kind] }));
     const withOverhead = bytes + rows * rowOverheadBytes;
     for (const { key, quota } of draws) accounts.reserve(key, quota, rows, withOverhead);
-    let isHeld = true;
+    let isReserved = true;
     return () => {
-      if (isHeld) for (const { key } of draws) accounts.release(key, rows, withOverhead);
-      isHeld = false;
+      if (isReserved) for (const { key } of draws) accounts.release(key, rows, withOverhead);
+      isReserved = false;
     };
   };
   const reserve = (writer: Writer, expected: Amount) => {
     const seconds = isBusy(writer) ? busyRetrySeconds : waitSeconds(writer);
-    if (seconds === 0) return hold(writer, expected);
-    reports.count(writer, 'requests_refused');
+    if (seconds === 0) return reserveNow(writer, expected);
+    losses.count(writer, 'requests_refused');
     throw new ApiProblem('write_limit_reached', {
       retry_after_seconds: Math.ceil(Math.min(seconds, maxRetrySeconds)),
     });
@@ -112,20 +112,21 @@ export function createOutsideWrites(options: {
   const database = (base: Database, writer: Writer) =>
     chargedTo(base, { charge: (rows, bytes) => charge(writer, rows, bytes) });
 
-  const allows = (writer: Writer, facts: readonly Fact[]) => {
+  const tryCharge = (writer: Writer, facts: readonly Fact[]) => {
     const isAllowed = waitSeconds(writer) === 0;
     if (isAllowed) charge(writer, facts.length, Buffer.byteLength(JSON.stringify(facts)));
-    else reports.count(writer, 'facts_dropped', facts.length);
+    else losses.count(writer, 'facts_dropped', facts.length);
     return isAllowed;
   };
 
   return {
     waitSeconds,
     charge,
-    allows,
+    tryCharge,
     database,
     reserve,
-    tryReserve: (writer, expected) => (isBusy(writer) || waitSeconds(writer) > 0 ? undefined : hold(writer, expected)),
+    tryReserve: (writer, expected) =>
+      isBusy(writer) || waitSeconds(writer) > 0 ? undefined : reserveNow(writer, expected),
     async whileReserved(writer, expected, work) {
       const release = reserve(writer, expected);
       try {
@@ -135,7 +136,7 @@ export function createOutsideWrites(options: {
       }
     },
     async record(writer, facts, prepare) {
-      if (!allows(writer, facts)) return false;
+      if (!tryCharge(writer, facts)) return false;
       await db.transaction(async (tx) => {
         await prepare?.(tx, facts);
         await recordEvidence(tx, facts);
@@ -143,8 +144,8 @@ export function createOutsideWrites(options: {
       return true;
     },
     resetInstance: (id) => accounts.reset(`instance ${id}`, limits.instance),
-    countCoalesced: (writer) => reports.count(writer, 'reports_coalesced'),
-    figures: () => ({ accounts: accounts.size(), losses: reports.totals() }),
-    stop: () => reports.stop(),
+    countDeferred: (writer) => losses.count(writer, 'reports_coalesced'),
+    figures: () => ({ accounts: accounts.size(), losses: losses.totals() }),
+    stop: () => losses.stop(),
   };
 }

@@ -53,7 +53,7 @@ describe('on a node', () => {
     const args = ['extend-deadline', '--seconds', '10m', '--reason', 'a large image'];
     const { code, stdout } = await slipway('act', sampleIds.node_id, ...args);
     expect(code).toBe(0);
-    expect(stdout).toContain(`✔ extend-deadline on ${sampleIds.node_id}: it has until 2026-01-01 12:50:00Z\n`);
+    expect(stdout).toContain(`✔ extend-deadline on ${sampleIds.node_id}: its deadline moves to 2026-01-01 12:50:00Z\n`);
     const [call, again] = server.callsOf('node-act');
     expect(call).toMatchObject({
       params: { id: sampleIds.node_id, action: 'extend-deadline' },

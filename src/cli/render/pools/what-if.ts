@@ -21,7 +21,7 @@ const killColumns = (nowMs: number): Column<FalseKill>[] => [
   { title: 'TOOK', value: ({ seconds }) => inSeconds(seconds), align: 'right' },
   { title: 'OVER BY', value: ({ over_seconds }) => inSeconds(over_seconds), align: 'right' },
   {
-    title: 'THEN',
+    title: 'RESULT',
     value: ({ rescued }) => (rescued ? 'rescued' : 'lost'),
     tone: ({ rescued }) => (rescued ? 'warn' : 'bad'),
   },
@@ -34,13 +34,13 @@ const killColumns = (nowMs: number): Column<FalseKill>[] => [
   { title: 'WHEN', value: ({ at }) => relative(at, nowMs), align: 'right', drop: 1 },
 ];
 
-const shiftText = (seconds: number) =>
+const differenceText = (seconds: number) =>
   Math.abs(seconds) < 0.05 ? 'at the same time' : `${inSeconds(Math.abs(seconds))} ${seconds > 0 ? 'sooner' : 'later'}`;
 
 const stuckColumns = (nowMs: number): Column<Stuck>[] => [
   { title: 'NODE', value: ({ node_id }) => node_id },
   { title: 'WAITED FOR', value: ({ seconds }) => inSeconds(seconds), align: 'right' },
-  { title: 'FOUND', value: ({ sooner_seconds }) => shiftText(sooner_seconds), align: 'right' },
+  { title: 'FOUND', value: ({ sooner_seconds }) => differenceText(sooner_seconds), align: 'right' },
   { title: 'WHEN', value: ({ at }) => relative(at, nowMs), align: 'right', drop: 1 },
 ];
 
@@ -62,7 +62,7 @@ function currentBudgetSentence({ current, budget_seconds, boots }: WhatIf): stri
   const source = sourceWords[budget_source];
   if (boots === 0) return `The current budget is ${inSeconds(currentSeconds)}, ${source}.`;
   if (currentSeconds === budget_seconds) return `This is the current budget, ${source}.`;
-  return `The current budget, ${inSeconds(currentSeconds)} ${source}, would have failed ${false_kill_count || 'none'} of them.`;
+  return `The current budget (${inSeconds(currentSeconds)}, ${source}) would have failed ${false_kill_count || 'none'} of these healthy boots.`;
 }
 
 function basisSentence({ boots, oldest_at }: WhatIf, { nowMs }: RenderContext): string {
@@ -93,7 +93,7 @@ export function whatIfLines(answer: WhatIf, context: RenderContext): string[] {
     `${mark} ${paint('strong', first)}`,
     ...rest.map((line) => `  ${paint('strong', line)}`),
     ...sentences.flatMap((sentence) => wrap(sentence, width - 2).map((line) => `  ${line}`)),
-    ...section('Failed although healthy', killColumns(nowMs), false_kills, false_kill_count, context),
+    ...section('Would have failed although healthy', killColumns(nowMs), false_kills, false_kill_count, context),
     ...section('Stuck boots', stuckColumns(nowMs), stuck.slice(0, maxStuck), stuck_count, context),
     '',
     ...hintLines(

@@ -143,8 +143,8 @@ test('pages through nodes with any filter return the rows of one plain statement
   );
 });
 
-// The test above combines filters, which mostly match nothing, so each text is tested alone too. With
-// a limit of 1, the exact matches, which come first, span several pages.
+// The test above combines filters, which mostly match nothing, so each text is tested alone too.
+// With a limit of 1, the exact matches, which come first, span several pages.
 test.for(searchTexts)(
   'pages through nodes with only the search text %s return the rows of one plain statement',
   async (q) => {

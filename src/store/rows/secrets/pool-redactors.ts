@@ -1,21 +1,23 @@
 /**
  * Redactors for the log lines of machines, one per pool. A line is compared only with the secrets
  * of its own pool: otherwise a tenant could log guesses and see which are secrets of other pools.
+ * An unknown pool gets `allSecrets`.
  */
 import type { LearningRedactor, Redactor } from '../../../base/redaction/redact.ts';
 
 export interface PoolRedactors {
-  /** Loads the pool first if it is new. Redacts every known secret if the pool cannot be loaded. */
+  /** Loads all pools first if this one is unknown. If it still is, returns `allSecrets`. */
   of(pool: string): Promise<Redactor>;
   /** Adds secrets of the pool. Pass an empty list for a pool without secrets. */
   learn(pool: string, literals: readonly string[]): void;
+  /** Forgets all pools; the next use loads them again. */
   forget(): void;
 }
 
 /** `load` reads the secrets of all pools and passes them to `learn`. */
 export function createPoolRedactors(allSecrets: LearningRedactor, load: () => Promise<void>): PoolRedactors {
   const byPool = new Map<string, LearningRedactor>();
-  /** Pools that the last reading did not list, for example deleted ones. */
+  /** Pools that were still unknown after a load: they are deleted, or the load failed. */
   const unlisted = new Set<string>();
   const withoutSecrets = allSecrets.withoutLearned();
   return {
