@@ -76,6 +76,8 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   // A second signal exits at once; the `exit` handlers still kill the command.
   process.on(signal, () => (stop.signal.aborted ? process.exit(1) : stop.abort()));
 }
+// Node would open a debugger that every process of this host can use.
+process.on('SIGUSR1', () => {});
 process.on('uncaughtException', (error) => {
   process.stderr.write(`${error.stack}\n`);
   finish({ code: 'agent_crashed', reason: error.stack ?? error.message });
