@@ -1,14 +1,53 @@
 /** The entry point of `slipway serve`: settings, log, start-up message and signals. */
 import { systemClock } from './base/clock.ts';
 import { readSettings, SettingsError, serverUsage } from './base/settings/settings.ts';
-import { createLog } from './base/telemetry/log.ts';
+import { createLog, type Log } from './base/telemetry/log.ts';
 import { welcome } from './cli/render/welcome.ts';
 import { readServerFile } from './contract/server-file.ts';
 import { startFailureMessage } from './operations/runtime/server-start.ts';
-import { redactorOf, startServer } from './server/start-server.ts';
+import { type RunningServer, redactorOf, startServer } from './server/start-server.ts';
 
 /** A terminal and npm both pass on one Ctrl-C; a signal within this time is the same key press. */
 const sameKeyMs = 1_000;
+
+/** Without a listener each would end the process and leave its database running. */
+const stopSignals = ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGXCPU'] as const;
+/** Node ends at SIGUSR2, and opens a debugger at SIGUSR1 if it runs without --disable-sigusr1. */
+const ignoredSignals = ['SIGUSR1', 'SIGUSR2'] as const;
+
+/**
+ * Listens from the first moment, so that a signal during the start ends what the start has opened.
+ * Returns a signal that the first stop request aborts; a second request ends the process at once.
+ */
+function listenForStop(log: Log): AbortSignal {
+  const stopping = new AbortController();
+  let sinceMs = 0;
+  const stop = (signal: NodeJS.Signals) => {
+    const nowMs = systemClock.monotonicMs();
+    if (stopping.signal.aborted) {
+      if (nowMs - sinceMs > sameKeyMs) process.exit(130);
+      return;
+    }
+    sinceMs = nowMs;
+    log.info({ signal }, 'stopping');
+    process.stdout.write('\n  Stopping …\n');
+    stopping.abort(signal);
+  };
+  for (const signal of stopSignals) process.on(signal, stop);
+  for (const signal of ignoredSignals) process.on(signal, () => {});
+  return stopping.signal;
+}
+
+async function stopServer(server: RunningServer, log: Log): Promise<never> {
+  try {
+    await server.stop();
+  } catch (error) {
+    log.error({ error }, 'stopping failed');
+    process.exit(1);
+  }
+  process.stdout.write('  Stopped. Machines that are up stay up; the next start goes on with them.\n');
+  process.exit(0);
+}
 
 async function serve(): Promise<void> {
   const argv = process.argv.slice(2);
@@ -21,35 +60,24 @@ async function serve(): Promise<void> {
   const settings = readSettings(argv, process.env);
   const redact = redactorOf(await readServerFile(settings.config), settings);
   const log = createLog({ level: settings.log_level, redact });
-  const server = await startServer(settings, log, {}, redact);
+  const stopRequest = listenForStop(log);
+  let reload = async () => log.info('still starting; the settings are not reloaded');
+  process.on('SIGHUP', () => void reload());
+  let server: RunningServer;
+  try {
+    server = await startServer(settings, log, {}, { redact, signal: stopRequest });
+  } catch (error) {
+    if (error !== stopRequest.reason) throw error;
+    process.stdout.write('  Stopped before the start was complete.\n');
+    process.exit(0);
+  }
+  reload = server.reload;
   process.stdout.write(welcome(server));
   server.lost.then((reason) => {
     log.fatal({ error: reason }, 'this server must stop');
     process.exit(1);
   });
-  let stoppingSinceMs: number | undefined;
-  const stop = (signal: string) => {
-    const nowMs = systemClock.monotonicMs();
-    if (stoppingSinceMs !== undefined) {
-      if (nowMs - stoppingSinceMs > sameKeyMs) process.exit(130);
-      return;
-    }
-    stoppingSinceMs = nowMs;
-    log.info({ signal }, 'stopping');
-    process.stdout.write('\n  Stopping …\n');
-    server.stop().then(
-      () => {
-        process.stdout.write('  Stopped. Machines that are up stay up; the next start goes on with them.\n');
-        process.exit(0);
-      },
-      (error) => {
-        log.error({ error }, 'stopping failed');
-        process.exit(1);
-      },
-    );
-  };
-  process.on('SIGINT', () => stop('SIGINT'));
-  process.on('SIGTERM', () => stop('SIGTERM'));
+  stopRequest.addEventListener('abort', () => void stopServer(server, log));
 }
 
 function explainAndExit(error: unknown): void {

@@ -11,6 +11,7 @@ import { openApi } from './open-api.ts';
 import { openOperations } from './open-operations.ts';
 import { openStore } from './open-store.ts';
 import type { Composition, Opening } from './opening.ts';
+import { createFileReload } from './reload-file.ts';
 
 /** Redacts the built-in patterns, those of the settings file, and the admin token. */
 export const redactorOf = ({ redact }: ServerFileSettings, { admin_token }: ServerSettings): LearningRedactor =>
@@ -22,15 +23,23 @@ export interface RunningServer {
   admin_token_path: string;
   /** Resolves with the reason when this server must stop; the caller then ends the process. */
   lost: Promise<Error>;
+  /** Reads the settings file again. Logs what changed, and what needs a restart. */
+  reload(): Promise<void>;
   stop(): Promise<void>;
+}
+
+interface StartOptions {
+  /** Pass the log's redactor, so that the log learns the stored secrets too. */
+  redact?: LearningRedactor;
+  /** Aborts the start before the next part opens; the opened parts are closed. */
+  signal?: AbortSignal;
 }
 
 export async function startServer(
   settings: ServerSettings,
   log: Log,
   composition: Composition = {},
-  /** Pass the log's redactor, so that the log learns the stored secrets too. */
-  redact?: LearningRedactor,
+  { redact, signal }: StartOptions = {},
 ): Promise<RunningServer> {
   await using parts = new AsyncDisposableStack();
   const file = await readServerFile(settings.config);
@@ -47,9 +56,12 @@ export async function startServer(
   };
   let url = '';
   const store = await openStore(opening);
+  signal?.throwIfAborted();
   const operating = await openOperations(opening, store, () => url);
+  signal?.throwIfAborted();
   const { services, runner, ingest, declaredDead } = operating;
   const { app, settings: api, scheme } = await openApi(opening, store, operating);
+  signal?.throwIfAborted();
 
   const { data_dir } = opening;
   await ensureAdminToken(store.db, store.clock, { data_dir, settings, log });
@@ -64,10 +76,27 @@ export async function startServer(
   // address. And the gap since the last run must be recorded before a rule decides anything; if
   // recording fails, rules wait until it succeeds.
   await ingest.check().catch(opening.onError('the gap since the last run was not recorded; retrying'));
+  signal?.throwIfAborted();
   runner.start();
   const { replica_id } = services.executor;
   log.info({ url, replica_id, version: opening.version }, 'ready');
   const opened = parts.move();
   const lost = Promise.race([store.lost, declaredDead]);
-  return { url, replica_id, admin_token_path: adminTokenPath(data_dir), lost, stop: () => opened.disposeAsync() };
+  const reload = createFileReload({
+    path: settings.config,
+    started: file,
+    log,
+    apply({ operators_may, ...sections }) {
+      Object.assign(services.environment, sections);
+      api.operators_may = operators_may;
+    },
+  });
+  return {
+    url,
+    replica_id,
+    admin_token_path: adminTokenPath(data_dir),
+    lost,
+    reload,
+    stop: () => opened.disposeAsync(),
+  };
 }

@@ -123,29 +123,38 @@ export async function inProcessServer(
   };
 }
 
-export interface SpawnedMain {
+export interface SpawnedProgram {
   child: ChildProcess;
-  url: string;
   output(): string;
   ended: Promise<number | null>;
   /** Resolves when the process is gone. */
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** Starts the server's process as an operator would; resolves when the server listens. */
-export async function spawnMain(
+export interface SpawnedMain extends SpawnedProgram {
+  url: string;
+}
+
+interface SpawnOptions {
+  env?: Record<string, string>;
+  program?: string;
+  node_args?: string[];
+  open_files?: number;
+  account?: { uid: number; gid: number };
+}
+
+/** Starts the server's process as an operator would, and does not wait until it listens. */
+export function spawnProgram(
   args: string[],
-  env: Record<string, string> = {},
-  program: string = main,
-  node_args: string[] = [],
-  open_files?: number,
-): Promise<SpawnedMain> {
+  { env = {}, program = main, node_args = [], open_files, account }: SpawnOptions = {},
+): SpawnedProgram {
   const command = [process.execPath, ...node_args, program, ...args];
   const limited = ['sh', '-c', 'ulimit -n "$0" && exec "$@"', String(open_files), ...command];
   const [first = '', ...rest] = open_files === undefined ? command : limited;
   const child = spawn(first, rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
+    ...account,
   });
   spawned.add(child);
   let text = '';
@@ -161,17 +170,8 @@ export async function spawnMain(
       resolve(code);
     });
   });
-  const url = await until(
-    'the server to print its address',
-    () => {
-      if (child.exitCode !== null) throw new Error(`the server exited with ${child.exitCode}:\n${text}`);
-      return /Console\s+(http\S+)/.exec(text)?.[1];
-    },
-    { seconds: 180 },
-  );
   return {
     child,
-    url,
     output: () => text,
     ended,
     async end(signal) {
@@ -179,6 +179,21 @@ export async function spawnMain(
       await ended;
     },
   };
+}
+
+/** Starts the server's process as an operator would; resolves when the server listens. */
+export async function spawnMain(args: string[], options: SpawnOptions = {}): Promise<SpawnedMain> {
+  const program = spawnProgram(args, options);
+  const { child, output } = program;
+  const url = await until(
+    'the server to print its address',
+    () => {
+      if (child.exitCode !== null) throw new Error(`the server exited with ${child.exitCode}:\n${output()}`);
+      return /Console\s+(http\S+)/.exec(output())?.[1];
+    },
+    { seconds: 180 },
+  );
+  return { ...program, url };
 }
 
 /**
@@ -226,13 +241,9 @@ export async function spawnServer(
     'info',
     ...(options.args ?? []),
   ];
-  const { child, url, output, ended, end } = await spawnMain(
-    args,
-    options.env,
-    options.node_args ? main : serverProgram,
-    options.node_args,
-    options.open_files,
-  );
+  const { env, node_args, open_files } = options;
+  const program = node_args ? main : serverProgram;
+  const { child, url, output, ended, end } = await spawnMain(args, { env, program, node_args, open_files });
   const token = (await readFile(join(own.data_dir, 'admin.token'), 'utf8')).trim();
   const as = clientFor(url);
   return {

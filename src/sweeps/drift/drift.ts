@@ -85,7 +85,9 @@ export function drift(services: SweepServices): Sweep {
   const checkProofs = compareProofs(services);
   return verdictSweep(services, {
     name: 'drift',
-    every_seconds: environment.drift.every_seconds,
+    get every_seconds() {
+      return environment.drift.every_seconds;
+    },
     woken_by: (kind) => kind === 'node.held_over',
     batch,
     async prepare(now) {

@@ -22,7 +22,10 @@ export interface SweepReport {
 
 export interface Sweep {
   name: string;
-  /** The longest time between two runs. Evidence may wake the sweep earlier. */
+  /**
+   * The longest time between two runs. Evidence may wake the sweep earlier. A getter if it comes
+   * from the settings file, which is reloaded.
+   */
   every_seconds: number;
   /** Whether evidence of this kind makes the sweep run at once. */
   woken_by?: (kind: string) => boolean;

@@ -142,7 +142,9 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
 
   return {
     name: rule.name,
-    every_seconds: rule.every_seconds,
+    get every_seconds() {
+      return rule.every_seconds;
+    },
     ...(rule.woken_by && { woken_by: rule.woken_by }),
     ...(rule.due_by && { due_by: rule.due_by }),
     async run(now) {

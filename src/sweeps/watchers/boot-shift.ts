@@ -53,15 +53,14 @@ const needsUpdate = ({ ours, theirs }: FindingRow, { slower }: Shift<RecordedBoo
 const sinceOf = ({ theirs }: FindingRow): Date => moment(Date.parse(String(theirs.since)));
 
 export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
-  const settings = environment.boot_shift;
   let lastRunAt: Date | null = null;
 
   const isUsual = (finding: FindingRow, now: Date) =>
-    secondsBetween(sinceOf(finding), now) >= settings.usual_after_seconds;
+    secondsBetween(sinceOf(finding), now) >= environment.boot_shift.usual_after_seconds;
 
   const endReason = (finding: FindingRow, now: Date): string =>
     isUsual(finding, now)
-      ? `this pace has lasted ${Math.round(settings.usual_after_seconds / 86_400)} days and is now the usual one`
+      ? `this pace has lasted ${Math.round(environment.boot_shift.usual_after_seconds / 86_400)} days and is now the usual one`
       : 'boots are as fast as before again';
 
   async function describe(booted: BootedPool, shift: Shift<RecordedBoot>): Promise<Disagreement> {
@@ -90,7 +89,12 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     const boots = known && isAccepted ? all.filter(({ started_at }) => started_at >= sinceOf(known)) : all;
     const budget = budgetOf(booted.phase, booted.document, environment, null);
     const hasOpenFinding = known !== undefined && !isAccepted;
-    const shift = findShift(boots, { now, budget_seconds: budget.seconds, settings, is_known: hasOpenFinding });
+    const shift = findShift(boots, {
+      now,
+      budget_seconds: budget.seconds,
+      settings: environment.boot_shift,
+      is_known: hasOpenFinding,
+    });
     const changes: Changes = { disagreements: [], ended: [] };
     if (!shift) {
       if (known && (!isAccepted || isUsual(known, now)))
@@ -116,7 +120,7 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     const standing = new Map((await standingFindings(db, ['boots_slower'])).map((each) => [each.subject, each]));
     // Overlap with the last run: a slow transaction may have committed an earlier time since. After
     // the clock was set back, read all pools.
-    const since = lastRunAt && lastRunAt <= now ? secondsLater(lastRunAt, -settings.every_seconds) : null;
+    const since = lastRunAt && lastRunAt <= now ? secondsLater(lastRunAt, -environment.boot_shift.every_seconds) : null;
     const booted = await bootedPools(db, since, [...standing.keys()]);
     const subjects = new Set(booted.map(bootSubject));
     const failures: string[] = [];
@@ -147,7 +151,9 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
 
   return {
     name: 'boot-shift',
-    every_seconds: settings.every_seconds,
+    get every_seconds() {
+      return environment.boot_shift.every_seconds;
+    },
     woken_by: (kind) => kind === 'pool.declared' || kind === 'pool.deleted',
     run: resting(clock, maxShareOfTime, run),
   };

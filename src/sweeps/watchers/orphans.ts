@@ -157,7 +157,9 @@ export function orphans(services: SweepServices): Sweep {
   const sightings: Sightings = new Map();
   return {
     name: 'orphans',
-    every_seconds: services.environment.orphans.every_seconds,
+    get every_seconds() {
+      return services.environment.orphans.every_seconds;
+    },
     async run(now) {
       let found = 0;
       const failures: unknown[] = [];

@@ -19,6 +19,7 @@ try {
     ...(relocateTo === undefined ? {} : { relocateTo }),
   });
   process.once('SIGTERM', () => stop().then(() => process.exit(0)));
+  process.once('SIGQUIT', () => process.exit(130));
   print({ url, application_url, pid, adopted, clusterDir });
 } catch (error) {
   if (!(error instanceof EmbeddedPostgresError)) throw error;

@@ -179,3 +179,9 @@ test('refuses a data directory that a plain user cannot write', async () => {
 function readDrafts(dataDir: string): string[] {
   return readdirSync(dataDir).filter((name) => name.startsWith('.postgres-new-'));
 }
+
+test('stops the postmaster when the process exits without stopping it', async () => {
+  const { child, pid } = await startOwner(await newDirectory());
+  await endProcess(child, 'SIGQUIT');
+  await until('the postmaster to exit', () => !isProcessAlive(pid));
+});

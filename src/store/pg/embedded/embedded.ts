@@ -16,7 +16,7 @@ import { type Claim, claimDataDirectory } from './claim.ts';
 import { application, ensureCluster, environment, readPassword, superuser } from './cluster.ts';
 import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
 import { choosePlacement, type Placement } from './placement.ts';
-import { findPostmaster, isProcessAlive, type Postmaster, stopPostmaster } from './postmaster.ts';
+import { findPostmaster, isProcessAlive, type Postmaster, stopAtExit, stopPostmaster } from './postmaster.ts';
 import { isDurable, type Settings, serverArguments, socketDirectory, socketPath } from './settings.ts';
 
 export interface EmbeddedPostgresOptions {
@@ -73,6 +73,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       const urls = { url: address(database), application_url: address(database, application, secret) };
       return createHandle(placement, running, urls, claim, clock);
     } catch (error) {
+      running.cancelStopAtExit();
       if (isOwned(error)) throw error;
       // The owner may be stopping the postmaster that we found. The next attempt starts a new one.
       const isPostmasterGone = isRefusal(error, '57P01', '57P03', 'ECONNREFUSED', 'ECONNRESET');
@@ -99,21 +100,31 @@ const isOwned = (error: unknown) => error instanceof EmbeddedPostgresError && er
 interface RunningPostmaster {
   postmaster: Postmaster;
   adopted: boolean;
+  /** Until the claim, only a postmaster that this process launched stops at its exit. */
+  cancelStopAtExit(): void;
 }
 
 function createHandle(
   placement: Placement,
-  { postmaster, adopted }: RunningPostmaster,
+  { postmaster, adopted, cancelStopAtExit }: RunningPostmaster,
   urls: { url: string; application_url: string },
   claim: Claim,
   clock: Clock,
 ): EmbeddedPostgres {
   let stopping: Promise<void> | undefined;
+  cancelStopAtExit();
+  const keepRunning = stopAtExit(postmaster.pid, placement.clusterDir);
   const lost = new Promise<Error>((resolve) => {
     claim.lost.then((error) => {
+      keepRunning();
       if (!stopping) resolve(error);
     });
   });
+  const stop = async () => {
+    await stopPostmaster(postmaster.pid, clock);
+    keepRunning();
+    await claim.release();
+  };
   return {
     ...urls,
     pid: postmaster.pid,
@@ -121,17 +132,23 @@ function createHandle(
     clusterDir: placement.clusterDir,
     lost,
     // The claim is released after the postmaster has ended, so that no server adopts one that ends.
-    stop: () => (stopping ??= stopPostmaster(postmaster.pid, clock).then(claim.release)),
+    stop: () => (stopping ??= stop()),
   };
 }
 
 async function ensurePostmaster(placement: Placement, settings: Settings, clock: Clock): Promise<RunningPostmaster> {
   for (let attempt = 1; ; attempt++) {
     const found = findPostmaster(placement.clusterDir);
-    if (found) return { postmaster: await waitUntilReady(found.pid, placement, clock), adopted: true };
+    if (found) {
+      const postmaster = await waitUntilReady(found.pid, placement, clock);
+      return { postmaster, adopted: true, cancelStopAtExit: () => {} };
+    }
     const child = await launch(placement, settings);
+    const cancelStopAtExit = stopAtExit(child.pid ?? 0, placement.clusterDir);
     const postmaster = await waitUntilReadyOrExited(child, placement, clock);
-    if (postmaster) return { postmaster, adopted: postmaster.pid !== child.pid };
+    if (postmaster?.pid === child.pid && postmaster) return { postmaster, adopted: false, cancelStopAtExit };
+    cancelStopAtExit();
+    if (postmaster) return { postmaster, adopted: true, cancelStopAtExit };
     if (attempt >= attempts) throw await startFailed(placement);
     // PostgreSQL refuses to start until the child processes of a killed postmaster have ended.
     await pause(clock, attempt * settleMs);

@@ -74,6 +74,18 @@ function removeStalePidFile(clusterDir: string, stale: string): void {
   }
 }
 
+/**
+ * Requests a fast shutdown if this process exits without `stopPostmaster`, for example at a second
+ * Ctrl-C. Returns a function that cancels this.
+ */
+export function stopAtExit(pid: number, clusterDir: string): () => void {
+  const stop = () => {
+    if (isPostmasterOf(pid, clusterDir)) process.kill(pid, 'SIGINT');
+  };
+  process.once('exit', stop);
+  return () => process.off('exit', stop);
+}
+
 const fastStopMs = 30_000;
 const immediateStopMs = 10_000;
 
