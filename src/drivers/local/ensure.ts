@@ -11,8 +11,9 @@
 
 import { writeFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { now } from '../../base/clock.ts';
+import { makeDirectory } from '../../base/files/make-directory.ts';
 import { agentIdentity } from '../agent-config.ts';
 import type { DriverFailure, DriverOutcome, EnsureTarget } from '../driver.ts';
 import { launchEnv } from '../workload-spec.ts';
@@ -109,7 +110,9 @@ export async function ensure(host: LocalHost, target: EnsureTarget): Promise<Dri
 }
 
 async function ensureLocked(host: LocalHost, target: EnsureTarget, directory: string): Promise<DriverOutcome> {
-  await mkdir(host.nodes_dir, { recursive: true, mode: 0o700 });
+  // Only the last directory is closed: others below /var/lib/slipway may belong to other accounts.
+  makeDirectory(dirname(host.nodes_dir), 0o711);
+  makeDirectory(host.nodes_dir, 0o700);
   const claim = await claimDirectory(directory, target);
   if (claim === 'of_another') return foreignDirectoryFailure(directory);
   // A new directory has no processes, so a normal launch does not scan for them.

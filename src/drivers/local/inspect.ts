@@ -11,9 +11,8 @@ import { onlyProvesAbsence } from '../answers.ts';
 import type { Diagnosis, DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import { processesLeft, readAgentEnd } from './agent-end.ts';
 import { readLaunch } from './files/launch-record.ts';
-import { directoryOf, files, readMarker } from './files/node-directory.ts';
+import { directoryOf, entriesOf, files, readMarker } from './files/node-directory.ts';
 import { tailOf } from './files/small-file.ts';
-import { errorCode } from './host-failure.ts';
 import type { LocalHost } from './local-host.ts';
 import type { InstanceProcesses } from './processes/instance-processes.ts';
 import { tagNames } from './processes/procfs.ts';
@@ -88,15 +87,6 @@ export async function prove(
     ...directories.map((path) => ({ what: `directory ${path} on host ${host.host_id}`, seen: 'does not exist' })),
   ];
   return { outcome: 'done', proof: { kind, nonce, checked } };
-}
-
-async function entriesOf(nodes_dir: string): Promise<string[]> {
-  try {
-    return await readdir(nodes_dir);
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return [];
-    throw error;
-  }
 }
 
 export async function listOwned(host: LocalHost, installation_id: string): Promise<OwnedResource[]> {

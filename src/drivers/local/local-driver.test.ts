@@ -19,6 +19,21 @@ const tagsOf = ({ installation_id, node_instance_id }: DriverTarget) => ({
   SLIPWAY_NODE_INSTANCE_ID: node_instance_id,
 });
 
+describe('the directory of the nodes', () => {
+  it('is created by the first launch, and closes no directory above it', async () => {
+    const outer = join(fixture.nodes_dir, 'slipway');
+    const nodes_dir = join(outer, 'nodes', 'installation');
+    const driver = createLocalDriver({ ...fixture.options, nodes_dir });
+    const target = fixture.withSpec({ command: ['/bin/sleep', '1000'] });
+    expect(await driver.list_owned?.(fixture.installation_id)).toEqual([]);
+    expect(existsSync(outer)).toBe(false);
+    await handle({ ...fixture, open: () => driver }, target).done('ensure');
+    expect((await stat(outer)).mode & 0o777).toBe(0o711);
+    expect((await stat(nodes_dir)).mode & 0o777).toBe(0o700);
+    await handle({ ...fixture, open: () => driver }, target).done('destroy');
+  });
+});
+
 describe('launch', () => {
   it('passes the configuration in a file that only its owner can read', async () => {
     const target = fixture.withSpec({
@@ -101,7 +116,7 @@ describe('launch', () => {
 
   it('fails retryably with owner provider if it cannot create a directory', async () => {
     const driver = fixture.open();
-    await rm(fixture.nodes_dir, { recursive: true });
+    await rm(fixture.nodes_dir, { recursive: true, force: true });
     await writeFile(fixture.nodes_dir, 'a file where a directory should be');
     expect(await driver.ensure(fixture.withSpec({}))).toMatchObject({
       outcome: 'failed',

@@ -6,13 +6,14 @@
  * processes by the tags in their environment. So a crash between any two steps loses nothing, and
  * kill -9 of the server ends no node.
  */
-import { mkdirSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { env } from 'node:process';
 import type { Clock } from '../../base/clock.ts';
 import { unseen } from '../answers.ts';
 import type { Driver, DriverFailure, DriverTarget, PlannedStep } from '../driver.ts';
 import { ensure } from './ensure.ts';
-import { hostFailure } from './host-failure.ts';
+import { errorCode, hostFailure } from './host-failure.ts';
 import { diagnose, listOwned, observe, prove } from './inspect.ts';
 import type { DriverLog, LocalHost } from './local-host.ts';
 import { createReader, processTable } from './processes/instance-processes.ts';
@@ -40,9 +41,18 @@ const plan = (): PlannedStep[] => [
   { phase: 'launch', label: 'Launching', usual_seconds: 0.5, owner_layer: 'provider' },
 ];
 
+/** The real path of a directory that the first launch may still have to create. */
+function realPathOf(directory: string): string {
+  try {
+    return realpathSync(directory);
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error;
+    return join(realPathOf(dirname(directory)), basename(directory));
+  }
+}
+
 export function createLocalDriver(options: LocalDriverOptions): Driver {
-  mkdirSync(options.nodes_dir, { recursive: true, mode: 0o700 });
-  const nodes_dir = realpathSync(options.nodes_dir);
+  const nodes_dir = realPathOf(options.nodes_dir);
   const { agent_command, host_id, clock } = options;
   const host: LocalHost = {
     nodes_dir,

@@ -36,9 +36,11 @@ const directories = new Set<string>();
 const postmasters = new Set<number>();
 
 export async function startOwner(dataDir: string, launch: Launch = {}): Promise<Owner> {
-  const { program = ownerProgram, relocateTo, ...identity } = launch;
+  const { program = ownerProgram, relocateTo, umask = process.umask(), ...identity } = launch;
   const args = [program, dataDir, ...(relocateTo === undefined ? [] : [relocateTo])];
+  const ownUmask = process.umask(umask);
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], cwd: '/', ...identity });
+  process.umask(ownUmask);
   children.add(child);
   const [line] = await Promise.race([
     once(createInterface({ input: child.stdout }), 'line') as Promise<[string]>,
@@ -56,6 +58,7 @@ interface Launch {
   uid?: number;
   gid?: number;
   program?: string;
+  umask?: number;
   /** Replaces the server's own fallback directory, so that a test leaves nothing on the host. */
   relocateTo?: string;
 }

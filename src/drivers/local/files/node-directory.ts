@@ -51,6 +51,16 @@ export function directoryOf(nodes_dir: string, node_instance_id: string): string
   return join(nodes_dir, node_instance_id);
 }
 
+/** The first launch creates `nodes_dir`; until then there are no entries. */
+export async function entriesOf(nodes_dir: string): Promise<string[]> {
+  try {
+    return await readdir(nodes_dir);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
 export async function readMarker(directory: string): Promise<Marker | null> {
   const record = await readRecord(join(directory, files.marker));
   if (typeof record?.installation_id !== 'string' || typeof record.node_instance_id !== 'string') return null;

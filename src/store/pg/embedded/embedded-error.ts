@@ -3,6 +3,7 @@ export type EmbeddedPostgresCode =
   | 'platform_unsupported'
   | 'data_directory_unwritable'
   | 'data_directory_foreign'
+  | 'data_directory_closed'
   | 'data_directory_unusable'
   | 'data_directory_owned'
   | 'no_unprivileged_account'

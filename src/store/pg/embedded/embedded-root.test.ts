@@ -85,6 +85,31 @@ if (isRoot) {
     expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
   });
 
+  test.for([0o000, 0o077])('starts below closed directories of root at umask %o', async (umask) => {
+    const closed = await newDirectory(0o700);
+    const open = await newDirectory(0o755);
+    const program = await cloneInto(join(closed, 'clone'));
+    const launch = { program, umask, relocateTo: join(open, 'place') };
+    const relocated = await startOwner(join(closed, 'data'), launch);
+    expect(await query(relocated.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    const inPlace = await startOwner(join(open, 'data'), launch);
+    expect(inPlace.clusterDir).toBe(join(open, 'data/postgres'));
+    expect(await query(inPlace.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+
+  test('names a directory that was closed after the first start', async () => {
+    const outer = await newDirectory(0o755);
+    const dataDir = join(outer, 'data');
+    const first = await startOwner(dataDir);
+    await endProcess(first.child, 'SIGTERM');
+    await chmod(outer, 0o700);
+    const refused = await startOwner(dataDir);
+    expect(refused.refused).toBe('data_directory_closed');
+    expect(refused.remedy).toBe(`Let all accounts enter it: chmod o+x ${outer}`);
+    await chmod(outer, 0o755);
+    expect((await startOwner(dataDir)).refused).toBeUndefined();
+  });
+
   test('refuses a second server on a relocated directory', async () => {
     const dataDir = await newDirectory(0o700);
     const relocateTo = await newDirectory(0o755);

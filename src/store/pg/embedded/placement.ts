@@ -1,7 +1,8 @@
 /**
  * Decides where the cluster and the programs are and which account runs them. If Slipway runs as
  * root, the unprivileged account may be unable to enter the data directory or the clone. Then they
- * go to /var/lib/slipway, and a pointer file in the data directory holds the path of the cluster.
+ * go to /var/lib/slipway-postgres, and a pointer file in the data directory holds the path of the
+ * cluster.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -12,7 +13,6 @@ import {
   existsSync,
   linkSync,
   lstatSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   realpathSync,
@@ -22,6 +22,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { makeDirectory } from '../../../base/files/make-directory.ts';
 import {
   type Account,
   accountOf,
@@ -46,8 +47,11 @@ export interface Placement {
   account: Account | undefined;
 }
 
-/** Every account can enter /var/lib by convention. */
-const defaultRelocation = '/var/lib/slipway';
+/**
+ * Every account can enter /var/lib by convention. Nothing else uses this directory: /var/lib/slipway
+ * may be a data directory or hold the nodes of root, and is then closed to other accounts.
+ */
+const defaultRelocation = '/var/lib/slipway-postgres';
 
 type Log = (line: string) => void;
 
@@ -66,6 +70,7 @@ export function choosePlacement(dataDir: string, log: Log, relocateTo: string = 
   const isRelocated = existsSync(pointer) || (barrier !== undefined && !existsSync(inPlace));
   const clusterDir = isRelocated ? readRelocation(pointer, relocateTo, unprivileged) : inPlace;
   const account = takeFromNobody(clusterDir, unprivileged, log) ?? ownerOf(clusterDir) ?? unprivileged;
+  refuseClosed(clusterDir, account);
   if (isRelocated && !existsSync(clusterDir)) {
     log(`PostgreSQL runs as ${account.name}, which may not enter ${barrier}; its data is in ${clusterDir} instead.`);
   }
@@ -76,7 +81,7 @@ export function choosePlacement(dataDir: string, log: Log, relocateTo: string = 
 function openDataDirectory(dataDir: string): string {
   try {
     // Other accounts may enter but not list the directory, because PostgreSQL's account must enter.
-    mkdirSync(dataDir, { recursive: true, mode: 0o711 });
+    makeDirectory(dataDir, 0o711);
     accessSync(dataDir, constants.W_OK | constants.X_OK);
     return realpathSync(dataDir);
   } catch (cause) {
@@ -127,9 +132,20 @@ function readRelocation(pointer: string, relocateTo: string, account: Account): 
   return readFileSync(pointer, 'utf8').trim();
 }
 
+/** Without this check, the log of PostgreSQL would only say that the directory does not exist. */
+function refuseClosed(clusterDir: string, account: Account): void {
+  const barrier = barrierBefore(account, clusterDir);
+  if (barrier === undefined) return;
+  throw new EmbeddedPostgresError(
+    'data_directory_closed',
+    `PostgreSQL runs as ${account.name}, which may not enter ${barrier} any more; its data is in ${clusterDir}.`,
+    `Let all accounts enter it: chmod o+x ${barrier}`,
+  );
+}
+
 function createPlace(account: Account, place: string): string {
   try {
-    mkdirSync(place, { recursive: true, mode: 0o755 });
+    makeDirectory(place, 0o755);
   } catch (cause) {
     throw relocationFailed(place, cause instanceof Error ? cause.message : String(cause), cause);
   }
