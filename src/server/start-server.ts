@@ -21,6 +21,8 @@ export interface RunningServer {
   url: string;
   replica_id: string;
   admin_token_path: string;
+  /** False if the token is only in SLIPWAY_ADMIN_TOKEN, because the data directory cannot be written. */
+  admin_token_kept: boolean;
   /** Resolves with the reason when this server must stop; the caller then ends the process. */
   lost: Promise<Error>;
   /** Reads the settings file again. Logs what changed, and what needs a restart. */
@@ -64,7 +66,7 @@ export async function startServer(
   signal?.throwIfAborted();
 
   const { data_dir } = opening;
-  await ensureAdminToken(store.db, store.clock, { data_dir, settings, log });
+  const admin_token_kept = await ensureAdminToken(store.db, store.clock, { data_dir, settings, log });
   if (api.allow_host_bound_pools) await ensureLocalPool(store.db, store.clock);
   await app.listen({ host: settings.host, port: settings.port });
   const bound = app.server.address();
@@ -95,6 +97,7 @@ export async function startServer(
     url,
     replica_id,
     admin_token_path: adminTokenPath(data_dir),
+    admin_token_kept,
     lost,
     reload,
     stop: () => opened.disposeAsync(),

@@ -116,8 +116,15 @@ function syncDirectoryOf(path: string): void {
 
 /** If two servers create the file at once, both use the key of the first. */
 function createFile(path: string, clock: Clock): void {
-  mkdirSync(dirname(path), { recursive: true });
-  const temporaryPath = writeBeside(path, [newKey(clock)]);
+  let temporaryPath: string;
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    temporaryPath = writeBeside(path, [newKey(clock)]);
+  } catch (error) {
+    throw new SettingsError(
+      `the key file ${path} does not exist and cannot be created: ${error instanceof Error ? error.message : error}. Name an existing file with --key-file, or a --data-dir that can be written.`,
+    );
+  }
   try {
     linkSync(temporaryPath, path);
     syncDirectoryOf(path);

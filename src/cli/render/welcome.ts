@@ -6,13 +6,14 @@ import { defaultServer } from '../../base/network/default-server.ts';
 export interface StartedServer {
   url: string;
   admin_token_path: string;
+  admin_token_kept: boolean;
 }
 
 /** Returns a command that works with the port and the data directory of this server. */
 function tryCommand(server: StartedServer): string {
   const where = server.url === defaultServer ? '' : ` --server ${server.url}`;
   const directory = dirname(server.admin_token_path);
-  const token = directory === resolve('.slipway') ? '' : ` --data-dir ${directory}`;
+  const token = !server.admin_token_kept || directory === resolve('.slipway') ? '' : ` --data-dir ${directory}`;
   const program = programName(process.env, process.cwd());
   return `${program} allocate --pool local --wait${where}${token}`;
 }
@@ -23,7 +24,7 @@ export function welcome(server: StartedServer): string {
     '  Slipway is ready.',
     '',
     `  Console   ${server.url}`,
-    `  Sign in   with the token in ${server.admin_token_path}`,
+    `  Sign in   with the token in ${server.admin_token_kept ? server.admin_token_path : 'SLIPWAY_ADMIN_TOKEN'}`,
     '',
     `  Try       ${tryCommand(server)}`,
     '  Stop      Ctrl-C',

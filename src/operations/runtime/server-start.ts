@@ -1,5 +1,6 @@
 /** Creates the admin token and the first pool when a server starts, and explains a failed start. */
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, now } from '../../base/clock.ts';
 import { newSecret } from '../../base/credentials/random-secret.ts';
@@ -32,22 +33,40 @@ export interface AdminTokenPlace {
    * so all other admin tokens can be revoked.
    */
   settings: Pick<ServerSettings, 'admin_token' | 'database_url'>;
-  log: Pick<Log, 'warn'>;
+  log: Pick<Log, 'info' | 'warn'>;
+}
+
+/** Returns why the directory cannot be written, or null if it can. Creates it if it is missing. */
+async function writeProblem(directory: string): Promise<string | null> {
+  try {
+    await mkdir(directory, { recursive: true });
+    await access(directory, constants.W_OK);
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 export const adminTokenPath = (data_dir: string): string => join(data_dir, 'admin.token');
 
 /**
  * Makes the token from the environment, or else from the file, an admin token. A new token revokes
- * the one that it replaces, with its sessions. A revoked token stays revoked.
+ * the one that it replaces, with its sessions. A revoked token stays revoked. Returns whether the
+ * data directory has the token: it does not if it cannot be written.
  */
-export async function ensureAdminToken(db: Database, clock: Clock, place: AdminTokenPlace): Promise<void> {
+export async function ensureAdminToken(db: Database, clock: Clock, place: AdminTokenPlace): Promise<boolean> {
   const { data_dir, log } = place;
   const { admin_token: configured, database_url } = place.settings;
   const path = adminTokenPath(data_dir);
   // The id identifies the former token after an operator deleted the token file to get a new one.
   const idPath = join(data_dir, 'admin.token.id');
   const [stored, formerId] = [await readIfExists(path), await readIfExists(idPath)];
+  const problem = await writeProblem(data_dir);
+  // Checked before the database has a token that nobody would know.
+  if (problem !== null && configured === null && stored === null)
+    throw new SettingsError(
+      `there is no admin token, and a new one cannot be stored in ${data_dir}: ${problem}. Set SLIPWAY_ADMIN_TOKEN, or choose a --data-dir that can be written.`,
+    );
   const secret = configured ?? stored ?? newSecret('swt');
   const weakness = tokenWeakness(secret);
   if (weakness) throw new SettingsError(`The token in ${path} ${weakness}. Delete the file to get a new one.`);
@@ -93,9 +112,10 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
     ]);
     return { token_id, isValid: true };
   });
-  await mkdir(data_dir, { recursive: true });
-  if (token_id !== formerId) await writeFile(idPath, `${token_id}\n`);
-  if (secret !== stored) {
+  if (problem !== null)
+    log.info({ problem }, 'the data directory cannot be written; the admin token is not kept there');
+  if (problem === null && token_id !== formerId) await writeFile(idPath, `${token_id}\n`);
+  if (problem === null && secret !== stored) {
     await writeFile(path, `${secret}\n`, { mode: 0o600 });
     await chmod(path, 0o600);
   }
@@ -103,6 +123,7 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
     log.warn(
       `The admin token was revoked and is not accepted. For a new one, ${configured === null ? `delete ${path}` : 'change SLIPWAY_ADMIN_TOKEN'} and start again.`,
     );
+  return problem === null || secret === stored;
 }
 
 /** Declares the pool `local`, so that the first allocation of a new installation has a pool. */
