@@ -5,20 +5,11 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { keptBundlesDir } from '../base/files/agent-bundle.ts';
+import { withoutPassword } from '../base/network/database-url.ts';
 import { trustedProxies } from '../base/network/trusted-proxies.ts';
 import { isLoopback, type ServerSettings } from '../base/settings/settings.ts';
 import type { OperatorsMay } from '../contract/pool-fields/privileged.ts';
 import type { ApiSettings } from './services.ts';
-
-/** The address without its password and query. */
-function withoutPassword(address: string | null): string | null {
-  if (address === null) return null;
-  const url = URL.parse(address);
-  if (!url) return 'not an address';
-  url.password = '';
-  url.search = '';
-  return url.href;
-}
 
 /** The paths of the built files. */
 export interface BuiltFiles {
@@ -49,8 +40,8 @@ export function apiSettings(
     started_with: {
       ...shownSettings,
       allow_local_driver: allow_host_bound_pools,
-      database_url: withoutPassword(settings.database_url),
-      owner_database_url: withoutPassword(settings.owner_database_url),
+      database_url: settings.database_url && withoutPassword(settings.database_url),
+      owner_database_url: settings.owner_database_url && withoutPassword(settings.owner_database_url),
     },
     sources: {
       ...sources,

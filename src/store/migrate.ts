@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { pause, systemClock } from '../base/clock.ts';
 import { grantApplication } from './pg/application-role.ts';
+import { FailoverClient } from './pg/connections/failover-client.ts';
 import { type Queryable, single } from './pg/database.ts';
 
 const ownMigrations = fileURLToPath(new URL('./migrations/', import.meta.url));
@@ -133,7 +134,7 @@ export async function migrate(
   { folder = ownMigrations, application_role }: { folder?: string; application_role?: () => Promise<string> } = {},
 ): Promise<{ applied: string[] }> {
   const known = await readMigrations(folder);
-  const client = new pg.Client({
+  const client = new FailoverClient({
     connectionString: url,
     application_name: 'slipway migrate',
     connectionTimeoutMillis: 15_000,

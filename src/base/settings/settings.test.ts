@@ -10,3 +10,11 @@ test('takes the admin token without the line break that a secret from a file end
   expect(readSettings([], {}).admin_token).toBeNull();
   expect(() => readSettings([], { SLIPWAY_ADMIN_TOKEN: `short${'\n'.repeat(24)}` })).toThrow(SettingsError);
 });
+
+test('accepts a database URL with several servers and refuses an unknown target, without the password', () => {
+  const url = 'postgres://me:hidden@a:5432,b:5433/db?target_session_attrs=read-write';
+  expect(readSettings(['--database-url', url], {}).database_url).toBe(url);
+  const refused = () => readSettings([], { SLIPWAY_DATABASE_URL: url.replace('read-write', 'standby') });
+  expect(refused).toThrow('--database-url: target_session_attrs must be any, read-write, primary, not standby');
+  expect(refused).not.toThrow(/hidden/);
+});

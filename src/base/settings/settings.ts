@@ -1,6 +1,7 @@
 /** Reads the server's settings once, at startup, from flags and their environment variables. */
 import { parseArgs } from 'node:util';
 import { tokenWeakness } from '../credentials/token-weakness.ts';
+import { parseDatabaseUrl } from '../network/database-url.ts';
 import { badProxyEntry } from '../network/trusted-proxies.ts';
 
 export interface ServerSettings {
@@ -79,7 +80,10 @@ export const serverFlags: Record<string, Flag> = {
     value: '.slipway',
     says: 'directory of the embedded database, local nodes and the admin token',
   },
-  'database-url': { type: 'string', says: 'use this PostgreSQL (14 to 18) instead of the embedded one' },
+  'database-url': {
+    type: 'string',
+    says: 'use this PostgreSQL (14 to 18) instead of the embedded one; several servers like postgres://user@a,b/name',
+  },
   'owner-database-url': {
     type: 'string',
     says: 'the same database as the role that owns the tables, if the role of --database-url may only use them',
@@ -248,6 +252,15 @@ function secureAddress(flag: string, given: string | null): string | null {
   return given;
 }
 
+function databaseUrl(flag: string, given: string | null): string | null {
+  try {
+    if (given !== null) parseDatabaseUrl(given);
+    return given;
+  } catch (error) {
+    throw new SettingsError(`--${flag}: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
 /** A trusted proxy can forge addresses in the audit log, so the operator must list the proxies. */
 function proxiesFrom(given: string | null, { host, behind_proxy }: { host: string; behind_proxy: boolean }): string[] {
   if (!behind_proxy) {
@@ -316,8 +329,8 @@ export function readSettings(argv: string[], environment: Record<string, string 
     host,
     port: portFrom(text('port')),
     data_dir: text('data-dir') ?? '.slipway',
-    database_url: text('database-url'),
-    owner_database_url: text('owner-database-url'),
+    database_url: databaseUrl('database-url', text('database-url')),
+    owner_database_url: databaseUrl('owner-database-url', text('owner-database-url')),
     public_url: text('public-url'),
     public_ca: text('public-ca'),
     nodes_dir: text('nodes-dir'),

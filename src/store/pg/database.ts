@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { createRedactor, type LearningRedactor, type Redactor } from '../../base/redaction/redact.ts';
+import { FailoverClient, readOnlyState } from './connections/failover-client.ts';
 import type { StoreWatch } from './connections/store-watch.ts';
 import { types } from './timestamps.ts';
 
@@ -51,7 +52,10 @@ export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable';
 }
 
-/** SQLSTATE classes that mean "the server is not there", not "the statement is wrong". */
+/**
+ * SQLSTATE classes that mean "the server is not there", not "the statement is wrong". A read-only
+ * server is a standby or a former primary, so it counts too.
+ */
 const unavailableClasses = ['08', '53', '57', '58'];
 const transientCodes = ['40001', '40P01'];
 /**
@@ -83,9 +87,16 @@ export const isUniqueViolation = (error: unknown, constraint?: string): boolean 
 /** Whether the statement waited longer for a lock than its timeout allows. */
 export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 
+/** What keeps the database from taking writes, if the error says so. */
+export function storeFault(error: unknown): 'read_only' | 'disk_full' | undefined {
+  const code = sqlState(error instanceof StoreUnavailable ? error.cause : error);
+  if (code === readOnlyState) return 'read_only';
+  return code === '53100' ? 'disk_full' : undefined;
+}
+
 function classify(error: unknown): unknown {
   if (error instanceof pg.DatabaseError) {
-    return unavailableClasses.includes((error.code ?? '').slice(0, 2))
+    return error.code === readOnlyState || unavailableClasses.includes((error.code ?? '').slice(0, 2))
       ? new StoreUnavailable(error.message, { cause: error })
       : error;
   }
@@ -107,7 +118,7 @@ export function openDatabase(options: {
   watch?: Pick<StoreWatch, 'Client'>;
 }): Database {
   const { redact = createRedactor() } = options;
-  const Client = options.watch?.Client ?? pg.Client;
+  const Client = options.watch?.Client ?? FailoverClient;
   const pool = new pg.Pool({
     Client,
     connectionString: options.url,

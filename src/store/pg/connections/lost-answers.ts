@@ -2,15 +2,21 @@
  * Finds connections that wait for a reply that will never come, because a firewall or a proxy
  * dropped the request or the reply without closing the connection. A fresh connection reads the
  * state of the session. An active session is only slow; an idle one has lost its statement or its
- * reply, so the connection is closed and its caller gets an error.
+ * reply, so the connection is closed and its caller gets an error. If the URL lists several servers
+ * and the server of the connection no longer qualifies, all connections to it are closed.
  */
 import pg from 'pg';
 import type { Clock } from '../../../base/clock.ts';
+import { parseDatabaseUrl } from '../../../base/network/database-url.ts';
+import { isSearched } from './failover-client.ts';
+import { findServer } from './find-server.ts';
 
 /** A connection in the state of the watch's last check. */
 export interface WatchedConnection {
   /** A probe connects with the same configuration. */
   config: pg.ClientConfig;
+  /** Host and port. */
+  server(): string;
   isWaiting: boolean;
   /** Since when the connection waits without reading a byte. */
   since_ms: number;
@@ -40,6 +46,9 @@ interface Session {
   state: string | null;
 }
 
+/** The server that connections should use now is not the one that they use. */
+const moved = 'moved';
+
 interface ProbeResult {
   /** False behind a pooler, which hides the session ids of PostgreSQL. */
   isDirect: boolean;
@@ -54,9 +63,23 @@ const lostAnswerError = () =>
     code: 'ETIMEDOUT',
   });
 
-async function probe(config: pg.ClientConfig, pids: number[]): Promise<ProbeResult> {
+/** Returns the URL to probe. The server in use is preferred, so that it is left only if it must. */
+async function probedUrl(config: pg.ClientConfig, used: string): Promise<string | undefined | typeof moved> {
+  const address = parseDatabaseUrl(config.connectionString ?? '');
+  if (!isSearched(address)) return config.connectionString;
+  const preferred = address.urls.find((url) => serverOf(new pg.Client({ connectionString: url })) === used);
+  const server = await findServer(config, address, preferred);
+  return serverOf(server) === used ? server.url : moved;
+}
+
+export const serverOf = ({ host, port }: { host: string; port: number }): string => `${host}:${port}`;
+
+async function probe(config: pg.ClientConfig, used: string, pids: number[]): Promise<ProbeResult | typeof moved> {
+  const connectionString = await probedUrl(config, used);
+  if (connectionString === moved) return moved;
   const client = new pg.Client({
     ...config,
+    connectionString,
     application_name: 'slipway probe',
     connectionTimeoutMillis: probeTimeoutMs,
     query_timeout: probeTimeoutMs,
@@ -73,7 +96,12 @@ async function probe(config: pg.ClientConfig, pids: number[]): Promise<ProbeResu
   }
 }
 
-export function createLostAnswers({ clock, onLost }: { clock: Clock; onLost?(count: number): void }): LostAnswers {
+export function createLostAnswers(options: {
+  clock: Clock;
+  connections: Iterable<WatchedConnection>;
+  onLost?(count: number): void;
+}): LostAnswers {
+  const { clock, connections, onLost } = options;
   /** Connections whose session an earlier probe found idle, with the start of that wait. */
   const suspected = new WeakMap<WatchedConnection, number>();
   let probes = 0;
@@ -103,18 +131,20 @@ export function createLostAnswers({ clock, onLost }: { clock: Clock; onLost?(cou
     return isSecond || silentMs > certainFactor * neededMs;
   };
 
-  const examine = async (config: pg.ClientConfig, suspects: WatchedConnection[]) => {
+  const drop = (lost: WatchedConnection[]) => {
+    for (const each of lost) each.drop(lostAnswerError());
+    if (lost.length > 0) onLost?.(lost.length);
+  };
+
+  const examine = async (config: pg.ClientConfig, server: string, suspects: WatchedConnection[]) => {
     const startedMs = clock.monotonicMs();
     probes++;
     try {
       const pids = suspects.map((each) => each.pid()).filter((pid) => pid !== null);
-      const probed = await probe(config, pids);
+      const probed = await probe(config, server, pids);
       if (stopped) return;
-      const lostConnections = suspects.filter((each) =>
-        isLost(each, startedMs, clock.monotonicMs() - startedMs, probed),
-      );
-      for (const each of lostConnections) each.drop(lostAnswerError());
-      if (lostConnections.length > 0) onLost?.(lostConnections.length);
+      if (probed === moved) return drop([...connections].filter((each) => each.server() === server));
+      drop(suspects.filter((each) => isLost(each, startedMs, clock.monotonicMs() - startedMs, probed)));
     } catch {
       // The store is away. The callers get an error from their own connections or a later probe.
     } finally {
@@ -130,7 +160,9 @@ export function createLostAnswers({ clock, onLost }: { clock: Clock; onLost?(cou
       if (suspects.length === 0) return;
       probedMs = nowMs;
       // Each role needs its own probe, because PostgreSQL hides the sessions of other roles.
-      for (const [config, group] of Map.groupBy(suspects, (each) => each.config)) void examine(config, group);
+      for (const [config, group] of Map.groupBy(suspects, (each) => each.config))
+        for (const [server, onServer] of Map.groupBy(group, (each) => each.server()))
+          void examine(config, server, onServer);
     },
     stop() {
       stopped = true;

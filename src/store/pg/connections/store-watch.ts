@@ -5,15 +5,16 @@
  * them.
  */
 import type { Socket } from 'node:net';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Clock } from '../../../base/clock.ts';
-import { createLostAnswers, type WatchedConnection } from './lost-answers.ts';
+import { FailoverClient } from './failover-client.ts';
+import { createLostAnswers, serverOf, type WatchedConnection } from './lost-answers.ts';
 
 export interface StoreWatch {
   /**
    * Use this class for pools and single connections. Its instances are watched from the first byte.
    */
-  readonly Client: typeof pg.Client;
+  readonly Client: typeof FailoverClient;
   /** Whether statements have been waiting for a while without any reply. */
   isAway(): boolean;
   /** How long the store has been away in total, including the current absence. */
@@ -60,7 +61,7 @@ interface WatchedClient extends WatchedConnection {
 export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: number): void }): StoreWatch {
   const watched = new Set<WatchedClient>();
   const listeners: (() => void)[] = [];
-  const lost = createLostAnswers({ clock, onLost });
+  const lost = createLostAnswers({ clock, connections: watched, onLost });
   let checkedMs = clock.monotonicMs();
   /**
    * Since when statements have been waiting without any answer. Without statements, the store does
@@ -85,6 +86,7 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
       since_ms: clock.monotonicMs(),
       isWaiting: true,
       pid: () => state.processID,
+      server: () => serverOf(client),
       drop: (error) => state.connection.stream.destroy(error),
     };
     watched.add(each);
@@ -98,7 +100,7 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
     });
   };
 
-  class Client extends pg.Client {
+  class Client extends FailoverClient {
     constructor(config: pg.ClientConfig) {
       super(config);
       add(this, config);

@@ -1,0 +1,102 @@
+/** Tests a URL with several servers on a real primary with a streaming standby. */
+import { expect, onTestFinished, test } from 'vitest';
+import { type PostgresPair, postgresPair } from '../../../../test/support/postgres-pair.ts';
+import { until } from '../../../../test/support/until.ts';
+import { systemClock } from '../../../base/clock.ts';
+import { type Database, openDatabase, StoreUnavailable, single } from '../database.ts';
+import { watchStore } from './store-watch.ts';
+
+/** Far below the time after which TCP would give a lost connection up. */
+const maxSeconds = 15;
+
+function open(url: string): Database {
+  const watch = watchStore({ clock: systemClock });
+  const db = openDatabase({ url, watch, max_connections: 4 });
+  onTestFinished(async () => {
+    watch.stop();
+    await db.close();
+  });
+  return db;
+}
+
+const portOf = async (db: Database) =>
+  single(await db.query<{ port: number }>(`select current_setting('port')::int as port`)).port;
+const write = (db: Database) => db.query('insert into written default values');
+
+const createTable = ({ primary }: PostgresPair) => primary.query('create table written ()');
+
+/** Retries statements that fail because the store is away, as callers do. */
+const writesAgain = (db: Database) =>
+  until(
+    'a write to succeed',
+    () =>
+      write(db).then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof StoreUnavailable) return false;
+          throw error;
+        },
+      ),
+    { seconds: maxSeconds },
+  );
+
+test('connects to the primary wherever it is listed, and to the standby once that is promoted', async () => {
+  const pair = await postgresPair();
+  await createTable(pair);
+  const { primary, standby } = pair;
+  const swapped = pair.url.replace(`${primary.address},${standby.address}`, `${standby.address},${primary.address}`);
+  for (const url of [pair.url, swapped, `${pair.url}?target_session_attrs=primary`]) {
+    const db = open(url);
+    await write(db);
+    expect(`127.0.0.1:${await portOf(db)}`).toBe(primary.address);
+  }
+  const db = open(pair.url);
+  await Promise.all([write(db), write(db), write(db)]);
+  await primary.kill();
+  await expect(write(db)).rejects.toBeInstanceOf(StoreUnavailable);
+  await standby.promote();
+  await writesAgain(db);
+  const followed = await db.connect('a dedicated connection');
+  onTestFinished(() => followed.end());
+  expect(`127.0.0.1:${followed.port}`).toBe(standby.address);
+});
+
+test('leaves a primary that no longer answers, with statements under way', async () => {
+  const pair = await postgresPair();
+  await createTable(pair);
+  const db = open(pair.url);
+  await Promise.all([write(db), write(db), write(db)]);
+  await pair.primary.freeze();
+  const lost = Promise.allSettled([write(db), write(db)]);
+  await pair.standby.promote();
+  await writesAgain(db);
+  for (const { status } of await lost) expect(status).toBe('rejected');
+});
+
+test('breaks a connection whose server refuses writes, and names what is wrong with each server', async () => {
+  const pair = await postgresPair();
+  await createTable(pair);
+  const db = open(`${pair.url}?target_session_attrs=read-write`);
+  await write(db);
+  await pair.primary.query('alter system set default_transaction_read_only = on');
+  await pair.primary.query('select pg_reload_conf()');
+  await until('a write to be refused', () =>
+    write(db).then(
+      () => false,
+      (error: unknown) => error instanceof StoreUnavailable,
+    ),
+  );
+  const { primary, standby } = pair;
+  await expect(write(db)).rejects.toThrow(
+    `no read-write server: ${primary.address} is read-only, ${standby.address} is a standby`,
+  );
+  await standby.promote();
+  await writesAgain(db);
+  expect(`127.0.0.1:${await portOf(db)}`).toBe(standby.address);
+});
+
+test('reports a wrong password as such, not as a server that is away', async () => {
+  const { url } = await postgresPair();
+  const db = open(url.replace(/:[^:@]+@/, ':wrong@'));
+  await expect(db.query('select 1')).rejects.toThrow('password authentication failed');
+});

@@ -1,0 +1,84 @@
+/**
+ * A connection to PostgreSQL whose URL may list several servers. It connects to a server that
+ * qualifies, and breaks once that server refuses writes, so that its pool connects again.
+ */
+import type { Socket } from 'node:net';
+import pg from 'pg';
+import { type DatabaseUrl, parseDatabaseUrl } from '../../../base/network/database-url.ts';
+import { type FoundServer, findServer } from './find-server.ts';
+
+/** SQLSTATE read_only_sql_transaction. */
+export const readOnlyState = '25006';
+
+/** Fields of `pg.Client` that its declared type lacks. */
+interface ClientState {
+  connection: {
+    stream: Socket;
+    emit(event: 'end'): void;
+    on(event: 'errorMessage', listener: (message: { code?: string }) => void): void;
+  };
+  connectionParameters: { host: string; port: number };
+  _ending: boolean;
+}
+
+export const isSearched = ({ urls, target }: DatabaseUrl): boolean => urls.length > 1 || target !== 'any';
+
+/** Connections that open at the same time share one search. */
+const searches = new Map<string, Promise<FoundServer>>();
+
+function sharedSearch(config: pg.ClientConfig, address: DatabaseUrl): Promise<FoundServer> {
+  const key = config.connectionString ?? '';
+  const running = searches.get(key);
+  if (running) return running;
+  const search = findServer(config, address).finally(() => searches.delete(key));
+  searches.set(key, search);
+  return search;
+}
+
+/** The default of `pg` for a configuration without a URL. */
+const localServer = 'postgres://localhost';
+
+export class FailoverClient extends pg.Client {
+  readonly #config: pg.ClientConfig;
+  readonly #address: DatabaseUrl;
+
+  constructor(config: pg.ClientConfig = {}) {
+    const address = parseDatabaseUrl(config.connectionString ?? localServer);
+    super({ ...config, connectionString: address.urls[0] });
+    this.#config = config;
+    this.#address = address;
+    if (!isSearched(address)) return;
+    const { connection } = this as unknown as ClientState;
+    connection.on('errorMessage', ({ code }) => {
+      if (code === readOnlyState) connection.stream.destroy();
+    });
+  }
+
+  override connect(): Promise<this>;
+  override connect(callback: (error: Error) => void): void;
+  override connect(callback?: (error: Error) => void): Promise<this> | undefined {
+    const connected = this.#connect();
+    if (!callback) return connected;
+    connected.then(() => callback(undefined as unknown as Error), callback);
+  }
+
+  async #connect(): Promise<this> {
+    if (isSearched(this.#address)) await this.#chooseServer();
+    await super.connect();
+    return this;
+  }
+
+  async #chooseServer(): Promise<void> {
+    const state = this as unknown as ClientState;
+    try {
+      const { host, port } = await sharedSearch(this.#config, this.#address);
+      if (state._ending || state.connection.stream.destroyed) throw new Error('Connection terminated');
+      Object.assign(state.connectionParameters, { host, port });
+      Object.assign(this, { host, port });
+    } catch (error) {
+      // The socket was never opened, so it does not report its end itself.
+      state.connection.emit('end');
+      throw error;
+    }
+  }
+}

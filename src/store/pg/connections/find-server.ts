@@ -1,0 +1,95 @@
+/**
+ * Finds the server of a URL with several servers that a new connection should use. All servers are
+ * asked at once, so that a server that is gone delays nothing.
+ */
+import pg from 'pg';
+import { pause, systemClock } from '../../../base/clock.ts';
+import type { DatabaseUrl, SessionTarget } from '../../../base/network/database-url.ts';
+
+export interface FoundServer {
+  url: string;
+  host: string;
+  port: number;
+}
+
+type Unfit = 'read-only' | 'standby' | 'unreachable';
+type Inspected = { server: FoundServer; fault: null } | { server: FoundServer; fault: Unfit; error?: Error };
+
+const answerTimeoutMs = 4_000;
+/**
+ * If several servers qualify, every process should choose the same one, so an earlier server gets
+ * this much longer to answer than a later one.
+ */
+const preferenceMs = 500;
+
+const faultSays: Record<Unfit, string> = {
+  'read-only': 'is read-only',
+  standby: 'is a standby',
+  unreachable: 'does not answer',
+};
+
+const sessionState = `
+  select current_setting('transaction_read_only') = 'on' as read_only,
+         pg_is_in_recovery() as in_recovery`;
+
+async function inspect(config: pg.ClientConfig, url: string, target: SessionTarget): Promise<Inspected> {
+  const client = new pg.Client({
+    ...config,
+    connectionString: url,
+    application_name: 'slipway probe',
+    connectionTimeoutMillis: answerTimeoutMs,
+    query_timeout: answerTimeoutMs,
+  });
+  client.on('error', () => {});
+  const server = { url, host: client.host, port: client.port };
+  try {
+    await client.connect();
+    if (target === 'any') return { server, fault: null };
+    const { rows } = await client.query<{ read_only: boolean; in_recovery: boolean }>(sessionState);
+    if (rows[0]?.in_recovery) return { server, fault: 'standby' };
+    return { server, fault: target === 'read-write' && rows[0]?.read_only ? 'read-only' : null };
+  } catch (error) {
+    return { server, fault: 'unreachable', error: error instanceof Error ? error : new Error(String(error)) };
+  } finally {
+    client.end().catch(() => {});
+  }
+}
+
+/** The server answered, and will answer the same again: a wrong password or a missing database. */
+const isRefusal = (error: Error | undefined): boolean =>
+  error instanceof pg.DatabaseError && !['08', '53', '57', '58'].includes((error.code ?? '').slice(0, 2));
+
+/** The code makes callers treat this like a server that is away, and retry. */
+function noServer(target: SessionTarget, all: Inspected[]): Error {
+  const refused = all.find((each) => each.fault === 'unreachable' && isRefusal(each.error));
+  if (refused?.fault === 'unreachable' && refused.error) return refused.error;
+  const each = all.map(({ server, fault }) => `${server.host}:${server.port} ${fault && faultSays[fault]}`);
+  return Object.assign(new Error(`no ${target} server: ${each.join(', ')}`), { code: 'ECONNREFUSED' });
+}
+
+/** Returns the first server that qualifies. `preferred` is the URL that is asked for first. */
+export async function findServer(
+  config: pg.ClientConfig,
+  { urls, target }: DatabaseUrl,
+  preferred?: string,
+): Promise<FoundServer> {
+  const ordered = urls.toSorted((a, b) => Number(b === preferred) - Number(a === preferred));
+  const searches = ordered.map((url) => inspect(config, url, target));
+  const found = new AbortController();
+  const someFit = searches.map((search) =>
+    search.then(({ fault }) => {
+      if (fault !== null) throw new Error(fault);
+    }),
+  );
+  const preferenceOver = Promise.any(someFit).then(
+    () => pause(systemClock, preferenceMs, found.signal),
+    () => Promise.all(searches),
+  );
+  for (const search of searches) {
+    const answer = await Promise.race([search, preferenceOver.then(() => null)]);
+    if (answer?.fault !== null) continue;
+    found.abort();
+    return answer.server;
+  }
+  throw noServer(target, await Promise.all(searches));
+}
