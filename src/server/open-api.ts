@@ -16,10 +16,12 @@ import { systemClock } from '../base/clock.ts';
 import { openFilesLimit } from '../base/network/host.ts';
 import { openTlsFiles } from '../base/network/tls-files.ts';
 import { createAgentSessions } from '../store/agents/sessions/agent-sessions.ts';
+import { testWrite } from '../store/operations/write-test.ts';
 import { followSecrets } from '../store/rows/secrets/known-values.ts';
 import type { Operating } from './open-operations.ts';
-import { type OpenedStore, storeReadiness } from './open-store.ts';
+import type { OpenedStore } from './open-store.ts';
 import { builtFiles, type Opening } from './opening.ts';
+import { storeReadiness } from './store-readiness.ts';
 
 export async function openApi(
   opening: Opening,
@@ -67,7 +69,8 @@ export async function openApi(
     onPressure: (figures) =>
       log.warn(figures, 'too many connections; closing connections without a credential, and idle ones'),
   });
-  const checkStore = storeReadiness(store, log);
+  const { replica_id } = services.executor;
+  const checkStore = storeReadiness({ ...store, testWrite: () => testWrite(db, replica_id) }, log);
   const api: ApiServices = {
     ...services,
     log,

@@ -1,11 +1,10 @@
 /**
  * Opens the store: its connections and their watch, the schema, the clock and the evidence tail.
  */
-import { type Clock, now, pause, systemClock } from '../base/clock.ts';
+import { now, systemClock } from '../base/clock.ts';
 import type { LearningRedactor } from '../base/redaction/redact.ts';
 import type { ServerSettings } from '../base/settings/settings.ts';
 import type { Log } from '../base/telemetry/log.ts';
-import type { ReadinessCheck } from '../contract/fleet/overview.ts';
 import { startTail } from '../store/evidence/tail.ts';
 import { followTaskKeys, openInstallation } from '../store/keys/installation.ts';
 import { applicationRole, migrate } from '../store/migrate.ts';
@@ -53,41 +52,4 @@ export async function openStore({ settings, log, data_dir, parts, onError, redac
   await followTaskKeys(installation, tail, onError('the task keys could not be read; housekeeping reads them again'));
   const lost = embedded?.lost ?? new Promise<Error>(() => {});
   return { owner_url, db, watch, clock, installation, tail, lost };
-}
-
-/** A database that takes longer counts as slow. It is away only if the watch gets no answer. */
-const slowAfterMs = 2_000;
-/** Anyone may call the check, so its log lines are rate-limited. */
-const logEveryMs = 10_000;
-
-/** A replica is unready only if its database is away. With a slow database, it still serves. */
-export function storeReadiness(
-  { db, watch, clock }: Pick<OpenedStore, 'db' | 'watch'> & { clock: Clock },
-  log: Pick<Log, 'warn'>,
-): () => Promise<ReadinessCheck> {
-  let loggedMs = Number.NEGATIVE_INFINITY;
-  // The error names hosts and ports and the answer is public, so the error is only logged.
-  const logFailure = (error: unknown) => {
-    const nowMs = clock.monotonicMs();
-    if (nowMs - loggedMs < logEveryMs) return;
-    loggedMs = nowMs;
-    log.warn({ error }, 'the readiness check could not reach the database');
-  };
-  return async () => {
-    const stopWaiting = new AbortController();
-    const answer = db.query('select 1').then(
-      () => 'answered' as const,
-      (error: unknown) => {
-        logFailure(error);
-        return 'failed' as const;
-      },
-    );
-    const late = pause(clock, slowAfterMs, stopWaiting.signal).then(() => 'late' as const);
-    const outcome = await Promise.race([answer, late]);
-    stopWaiting.abort();
-    if (outcome === 'answered') return { ok: true, state: 'ok', detail: null };
-    if (outcome === 'failed') return { ok: false, state: 'unavailable', detail: 'connection failed' };
-    if (watch.isAway()) return { ok: false, state: 'unavailable', detail: 'no answer' };
-    return { ok: true, state: 'slow', detail: `no answer within ${slowAfterMs / 1000} s` };
-  };
 }

@@ -94,10 +94,11 @@ export const Health = Type.Object(
   { status: Type.String(), version: Type.String(), identity: Type.Optional(ServerIdentity) },
   { $id: 'Health' },
 );
-/** A `slow` store still serves; only `unavailable` makes the replica not ready. */
+export const readinessStates = ['ok', 'slow', 'unavailable', 'read_only', 'disk_full', 'commit_waits'] as const;
+/** A `slow` store still serves; every other state than `ok` makes the replica not ready. */
 const ReadinessCheck = Type.Object({
   ok: Type.Boolean(),
-  state: Type.Union([Type.Literal('ok'), Type.Literal('slow'), Type.Literal('unavailable')]),
+  state: Type.Enum([...readinessStates]),
   detail: nullable(Type.String()),
 });
 export type ReadinessCheck = Static<typeof ReadinessCheck>;

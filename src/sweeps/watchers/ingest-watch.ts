@@ -21,8 +21,9 @@ const minGapSeconds = 1;
 /** Policies and fleet size change slowly, and counting a large fleet is expensive. */
 const policyMaxAgeMs = 5_000;
 const largeFleet = { nodes: 100_000, maxAgeMs: 30_000 };
-/** A database that answers this late looks like a clock that is off by as much. */
 const toleratedDriftMs = 2_000;
+/** Zero for a time between the two: a commit may wait for long after the clock was read. */
+const distanceMs = (ms: number, fromMs: number, untilMs: number) => ms - Math.min(Math.max(ms, fromMs), untilMs);
 
 type IngestWatchOptions = Pick<SweepServices, 'db' | 'executor'> & {
   clock: Clock & Partial<Pick<SyncedClock, 'resync'>>;
@@ -64,9 +65,10 @@ export async function openIngestWatch({
       // server that restarts again and again would never have a gap long enough to be recorded.
       const gapSeconds = hasPublished ? Math.max(minGapSeconds, policy.interval_seconds) : steadyForSeconds;
       const replica = { replica_id: executor.replica_id, flushed_through: flushedThrough() };
+      const publishedFromMs = clock.nowMs();
       const { database_ms, gap, ingestStopped } = await publishStoredThrough(db, replica, gapSeconds, present(clock));
       hasPublished = true;
-      const driftMs = database_ms - clock.nowMs();
+      const driftMs = distanceMs(database_ms, publishedFromMs, clock.nowMs());
       if (Math.abs(driftMs) > toleratedDriftMs && clock.resync) {
         await clock.resync();
         onClockJump?.(driftMs / 1000);
