@@ -105,6 +105,7 @@ describe('the metric table', () => {
         losses: new Map([['instance', { facts_dropped: 1, requests_refused: 1, reports_coalesced: 1 }]] as const),
       }),
       unstoredBeatsMs: () => 1,
+      database: async () => ({ ok: true, state: 'ok', detail: null }),
       overload: () => ({
         ...{ loop_lag_ms: 1, behind_ms: 1, beats_per_second: 1, beat_rate: 1 },
         ...{ shedding: { reads: true, beats: false, stretch: 1 }, beats: 1, beats_shed: 1, reads_shed: 1 },

@@ -24,6 +24,9 @@ const up = (instance: string, values: string) => ({ [`up{job="slipway",instance=
 const sweepOf = (metric: string, sweep: string, values: string) => ({
   [`slipway_sweep_${metric}{${replica},sweep="${sweep}"}`]: values,
 });
+const database = (state: string, values: string) => ({
+  [`slipway_database_state{${replica},state="${state}"}`]: values,
+});
 const nodes = (status: string, values: string) => ({ [`slipway_nodes{${replica},status="${status}"}`]: values });
 const fenced = (status: string, values: string) => ({
   [`slipway_fenced_oldest_seconds{${replica},pool="gpu",status="${status}"}`]: values,
@@ -41,6 +44,16 @@ export const alertCases: Record<AlertName, AlertCase> = {
     fires: { ...up('a:7070', '0x30'), ...up('b:7070', '1x30') },
     labels,
     quiet: { ...up('a:7070', '0x30'), ...up('b:7070', '0x30') },
+    at: '20m',
+  },
+  SlipwayDatabaseAway: {
+    fires: { ...database('unavailable', '0x10 1x20'), ...database('ok', '1x10 0x20') },
+    labels: { state: 'unavailable' },
+    // A slow database serves, and a restart of the database ends within the minute.
+    quiet: [
+      { ...database('slow', '1x30'), ...database('ok', '0x30') },
+      { ...database('unavailable', '0x19 1 0x10'), ...database('ok', '1x19 0 1x10') },
+    ],
     at: '20m',
   },
   SlipwayHeartbeatsNotStored: {

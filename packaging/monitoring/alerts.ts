@@ -54,6 +54,13 @@ export const alerts = {
     owner: 'server',
     summary: 'The replica {{ $labels.instance }} does not answer; others do.',
   },
+  SlipwayDatabaseAway: {
+    expression: 'max by (state) (slipway_database_state{state=~"unavailable|read_only|disk_full|commit_waits"}) == 1',
+    for: '1m',
+    severity: 'critical',
+    owner: 'server',
+    summary: 'Replicas cannot use the database: {{ $labels.state }}.',
+  },
   SlipwayHeartbeatsNotStored: {
     // The age falls after each flush and grows until the next, so its recent peak counts.
     expression: 'max_over_time(slipway_beats_behind_seconds[2m]) > 4',

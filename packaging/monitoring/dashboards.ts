@@ -218,10 +218,16 @@ export const dashboards: Record<string, Dashboard> = {
       {
         title: 'Signs of a slow or absent database',
         panels: [
-          stat('Replicas that answer', 'sum(up{job="slipway"})', {
+          stat('Replicas that can use the database', 'sum(slipway_database_state{state=~"ok|slow"})', {
             red_below: 1,
-            says: 'A replica does not answer a scrape while the database is away.',
+            says: 'Others cannot connect, or cannot write.',
           }),
+          graph(
+            'State of the database',
+            'short',
+            { '{{state}}': 'sum by (state) (slipway_database_state{instance=~"$instance"})' },
+            'How many replicas see each state.',
+          ),
           stat('Longest read of the counts', 'max(scrape_duration_seconds{job="slipway"})', { unit: 's', red_from: 2 }),
           graph(
             'Duration of a scrape',

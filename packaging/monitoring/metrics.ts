@@ -2,6 +2,7 @@
  * The metric table: every metric of the server and the relay, with its labels. Alerts, dashboards
  * and docs/reference/metrics.md are generated from it, and a test compares it with `/metrics`.
  */
+import { readinessStates } from '../../src/contract/fleet/overview.ts';
 import { findingKinds } from '../../src/lifecycle/findings/findings.ts';
 import { allocationStatusNames, nodeStatusNames, operationStatuses } from '../../src/lifecycle/model/states.ts';
 
@@ -41,6 +42,10 @@ export const fleetMetrics: Record<string, Metric> = {
 };
 
 export const replicaMetrics: Record<string, Metric> = {
+  slipway_database_state: gauge(
+    '1 for the present [state](../how-to/replicas.md#the-load-balancer) of the database, as this replica sees it',
+    { state: readinessStates },
+  ),
   slipway_beats_total: counter('heartbeats received'),
   slipway_beats_per_second: gauge('heartbeats a second, smoothed over some seconds'),
   slipway_beats_behind_seconds: gauge('age of the oldest heartbeat that is not stored; 0 when all are'),

@@ -1,9 +1,9 @@
 /** Tests the metrics of stuck nodes and releases, open findings, and event streams. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type TestStore, testStore } from '../../test/support/store.ts';
-import { moment, secondsLater } from '../base/clock.ts';
+import { moment, secondsLater, systemClock } from '../base/clock.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
-import type { Database } from '../store/pg/database.ts';
+import { type Database, openDatabase } from '../store/pg/database.ts';
 import { noteDisagreements } from '../store/rows/findings.ts';
 import { declarePool } from '../store/rows/pools.ts';
 import { placeNodes } from '../store/testing/placed-nodes.ts';
@@ -37,6 +37,7 @@ const replicaFigures = {
     losses: new Map([['instance', { facts_dropped: 5, requests_refused: 6, reports_coalesced: 7 }]] as const),
   }),
   unstoredBeatsMs: () => 250,
+  database: async () => ({ ok: true, state: 'ok', detail: null }) as const,
   overload: () => ({
     ...{ loop_lag_ms: 20, behind_ms: 9_000, beats_per_second: 40, beat_rate: 5_000 },
     ...{ shedding: { reads: true, beats: false, stretch: 1 }, beats: 99, beats_shed: 3, reads_shed: 2 },
@@ -99,4 +100,17 @@ test('reports stream readers and their cost', async () => {
     'seconds_total{part="write"} 0.25',
   ])
     expect(text).toContain(`\nslipway_stream_${line}\n`);
+});
+
+test('renders the figures of this replica and the state of the database while it is away', async () => {
+  const away = openDatabase({ url: 'postgres://somebody@127.0.0.1:1/nothing' });
+  onTestFinished(() => away.close());
+  const text = await createMetrics(away, systemClock, replicaFigures)();
+  expect(text).toContain('slipway_beats_behind_seconds 0.25\n');
+  expect(text).toContain('slipway_database_state{state="unavailable"} 1\n');
+  expect(text).toContain('slipway_database_state{state="ok"} 0\n');
+  expect(text).not.toMatch(/^slipway_nodes\{/m);
+  const answered = await createMetrics(db, systemClock, replicaFigures)();
+  expect(answered).toContain('slipway_database_state{state="ok"} 1\n');
+  expect(answered).toMatch(/^slipway_nodes\{/m);
 });

@@ -1,24 +1,18 @@
 /**
- * Renders Prometheus metrics. Labels have a limited number of values. Counts are read from the
- * store for each scrape, so metrics cost nothing in between.
+ * Renders Prometheus metrics. Labels have a limited number of values. The figures of this replica
+ * are also rendered while the database is away, so that an alert can fire.
  */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { type Clock, now, secondsBetween } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { ForwardFigures } from '../base/telemetry/log-forwarder.ts';
-import { findingKinds } from '../lifecycle/findings/findings.ts';
+import { type ReadinessCheck, readinessStates } from '../contract/fleet/overview.ts';
 import type { Queryable } from '../store/pg/database.ts';
-import { countByStatus, countHeld } from '../store/rows/counts.ts';
-import { type FencedAge, fencedAges } from '../store/rows/fenced-ages.ts';
-import { countOpenFindings } from '../store/rows/findings.ts';
-import { countOpenResidue } from '../store/rows/residue.ts';
-import { readOpenHolds } from '../store/supervision/brake.ts';
+import { createFleetMetrics } from './fleet-metrics.ts';
 import type { ConnectionFigures } from './limits/held/connections.ts';
 import type { OverloadFigures } from './limits/overload/overload.ts';
 import type { OutsideFigures } from './limits/quotas/outside-writes.ts';
 import type { IntakeFigures } from './logs/log-intake.ts';
 import type { FeedFigures } from './stream/live-feed.ts';
-
-const fencedLabels = ['pool', 'status'];
 
 export interface SweepFigures {
   name: string;
@@ -46,6 +40,7 @@ export interface ReplicaFigures {
   unstoredBeatsMs(): number;
   outside(): OutsideFigures;
   connections(): ConnectionFigures;
+  database(): Promise<ReadinessCheck>;
 }
 
 export function createMetrics(db: Queryable, clock: Clock, replicaFigures: ReplicaFigures): () => Promise<string> {
@@ -53,9 +48,14 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
   collectDefaultMetrics({ register: registry });
   const gauge = (name: string, help: string, labelNames: string[]) =>
     new Gauge({ name, help, labelNames, registers: [registry] });
-  const nodes = gauge('slipway_nodes', 'Nodes by status', ['status']);
-  const allocations = gauge('slipway_allocations', 'Allocations by status', ['status']);
-  const operations = gauge('slipway_operations', 'Operations by status', ['status']);
+  const databaseState = gauge('slipway_database_state', '1 for the present state of the database', ['state']);
+  const fleet = createFleetMetrics(db, clock, gauge);
+  const fillDatabase = async () => {
+    const { state } = await replicaFigures.database();
+    const read = state === 'unavailable' ? state : await fleet.read();
+    for (const each of readinessStates) databaseState.set({ state: each }, 0);
+    databaseState.set({ state: read === 'read' ? state : read }, 1);
+  };
   const sweepRuns = gauge('slipway_sweep_runs_total', 'Runs of each sweep on this replica', ['sweep']);
   const sweepDecided = gauge('slipway_sweep_decided_total', 'Decisions of each sweep on this replica', ['sweep']);
   const sweepHeld = gauge('slipway_sweep_held_total', 'Verdicts held back, by rule', ['sweep']);
@@ -64,21 +64,6 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
   ]);
   const sweepLateness = gauge('slipway_sweep_lateness_seconds', 'Delay of the last verdicts of each rule', ['sweep']);
   const sweepFailing = gauge('slipway_sweep_failing', '1 if the last run of the sweep failed', ['sweep']);
-  const held = gauge('slipway_nodes_held', 'Nodes whose verdict is held back', ['rule', 'kind']);
-  const holds = gauge('slipway_brake_holds', 'Open brake holds that nobody resumed', ['rule']);
-  const fencedNodes = gauge('slipway_fenced_nodes', 'Fenced nodes, by pool and status', fencedLabels);
-  const fencedOldest = gauge(
-    'slipway_fenced_oldest_seconds',
-    'Time that the oldest fenced node has its status',
-    fencedLabels,
-  );
-  const parked = gauge('slipway_parked_allocations', 'Allocations with a failed release, by pool', fencedLabels);
-  const parkedOldest = gauge('slipway_parked_oldest_seconds', 'Age of the oldest failed release', fencedLabels);
-  const findings = gauge('slipway_findings', 'Open findings by kind', ['kind']);
-  const residue = gauge('slipway_residue_open', 'Open residue: resources at a provider without a live owner', [
-    'driver',
-  ]);
-  const residueAge = gauge('slipway_residue_oldest_seconds', 'Age of the oldest open residue', ['driver']);
   const sweepSeconds = gauge('slipway_sweep_last_seconds', 'Duration of the last run of each sweep', ['sweep']);
 
   const agentStreams = gauge('slipway_agent_streams', 'Open streams of agents and relays on this replica', ['of']);
@@ -156,47 +141,8 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
       streamSeconds.set({ part }, streams[`${part}_seconds`]);
   };
 
-  const fillByStatus = (target: Gauge, counts: Record<string, number>) => {
-    target.reset();
-    for (const [status, count] of Object.entries(counts)) target.set({ status }, count);
-  };
-
-  const fillAges = (fenced: FencedAge[]) => {
-    for (const each of [fencedNodes, fencedOldest, parked, parkedOldest]) each.reset();
-    const at = now(clock);
-    for (const { of, pool, status, count, oldest_since } of fenced) {
-      (of === 'node' ? fencedNodes : parked).set({ pool, status }, count);
-      const seconds = Math.max(0, secondsBetween(oldest_since, at));
-      (of === 'node' ? fencedOldest : parkedOldest).set({ pool, status }, seconds);
-    }
-  };
-
   return async () => {
-    const [statusCounts, heldNodes, openBrakeHolds, ages, findingCounts, residueCounts] = await Promise.all([
-      countByStatus(db),
-      countHeld(db),
-      readOpenHolds(db),
-      fencedAges(db),
-      countOpenFindings(db),
-      countOpenResidue(db),
-    ]);
-    fillByStatus(nodes, statusCounts.nodes);
-    fillByStatus(allocations, statusCounts.allocations);
-    fillByStatus(operations, statusCounts.operations);
-    fillAges(ages);
-    findings.reset();
-    for (const kind of findingKinds)
-      findings.set({ kind }, findingCounts.find((each) => each.kind === kind)?.count ?? 0);
-    held.reset();
-    for (const { rule, kind, count } of heldNodes) held.set({ rule, kind }, count);
-    holds.reset();
-    for (const { rule, resumed_at } of openBrakeHolds) holds.inc({ rule }, resumed_at ? 0 : 1);
-    residue.reset();
-    residueAge.reset();
-    for (const each of residueCounts) {
-      residue.set({ driver: each.driver }, each.open);
-      residueAge.set({ driver: each.driver }, Math.max(0, secondsBetween(each.oldest_since, now(clock))));
-    }
+    await fillDatabase();
     fillStreams(replicaFigures.streams());
     const { agents, relays } = replicaFigures.agentStreams();
     agentStreams.set({ of: 'agent' }, agents);

@@ -31,6 +31,7 @@ import type { LogArrivals } from './logs/log-arrivals.ts';
 import type { LogIntake } from './logs/log-intake.ts';
 import type { SweepFigures } from './metrics.ts';
 import type { FailureThrottle } from './sign-in/failure-throttle.ts';
+import type { Scrapers } from './sign-in/scrapers.ts';
 import type { LiveFeed } from './stream/live-feed.ts';
 
 export interface ApiSettings {
@@ -59,6 +60,7 @@ export interface ApiServices extends OperationServices {
   sessions: AgentSessions;
   tokenFailures: FailureThrottle;
   tokenUses: Pick<TokenUses, 'note'>;
+  scrapers: Scrapers;
   beats: HeartbeatBuffer;
   overload: Overload;
   /** Limits the evidence that callers cause. */

@@ -11,6 +11,7 @@ import { createApiServer } from '../api/server.ts';
 import type { ApiServices } from '../api/services.ts';
 import { apiSettings } from '../api/settings.ts';
 import { openTokenChecks } from '../api/sign-in/open-token-checks.ts';
+import { createScrapers } from '../api/sign-in/scrapers.ts';
 import { createLiveFeed } from '../api/stream/live-feed.ts';
 import { systemClock } from '../base/clock.ts';
 import { openFilesLimit } from '../base/network/host.ts';
@@ -29,7 +30,7 @@ export async function openApi(
   { services, tracer, beats, ingest, runner }: Operating,
 ) {
   const { settings, log, version, parts, onError } = opening;
-  const { db, clock, tail } = store;
+  const { db, clock, tail, watch } = store;
   const sessions = createAgentSessions(db);
   tail.subscribe((fact) => sessions.observe(fact));
   const learning = new AbortController();
@@ -77,6 +78,7 @@ export async function openApi(
     settings: apiOptions,
     sessions,
     ...openTokenChecks({ db, clock, settings, onError, parts }),
+    scrapers: createScrapers(clock, () => watch.isAway()),
     beats,
     overload,
     ...limits,
@@ -100,6 +102,7 @@ export async function openApi(
       unstoredBeatsMs: () => beats.unstoredMs(),
       outside: () => outside.figures(),
       connections: () => connections.figures(),
+      database: checkStore,
     }),
   };
   const tls = await openTlsFiles(settings);

@@ -5,12 +5,18 @@
 import { expect, test } from 'vitest';
 import { allocate, declarePool, release, waitForStatus, waitForStatuses } from '../support/allocations.ts';
 import { postgresPair } from '../support/postgres-pair.ts';
-import { spawnServer } from '../support/server.ts';
+import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
 /** The documented limit after the promotion. The test prints the measured time. */
 const promisedSeconds = 10;
 const machines = 3;
+
+async function scrape({ url, token }: SpawnedServer): Promise<string> {
+  const reply = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
+  expect(reply.status).toBe(200);
+  return reply.text();
+}
 
 test('operations under way continue on the promoted standby, and nothing acknowledged is lost', async () => {
   const { primary, standby, url } = await postgresPair();
@@ -23,7 +29,12 @@ test('operations under way continue on the promoted standby, and nothing acknowl
     const before = await allocate(client, 'pool');
     await waitForStatus(client, before, 'active');
     const underWay = await Promise.all(Array.from({ length: machines }, () => allocate(client, 'pool')));
+    expect(await scrape(server)).toContain('slipway_database_state{state="ok"} 1');
     await primary.kill();
+    const away = await scrape(server);
+    expect(away).toContain('slipway_database_state{state="unavailable"} 1');
+    expect(away).toContain('slipway_beats_total');
+    expect(away, 'no old values').not.toContain('slipway_nodes{');
     await standby.promote();
     const promotedMs = performance.now();
     await until('the server to be ready', async () => (await fetch(`${server.url}/readyz`)).ok);

@@ -112,7 +112,10 @@ async function personBySession(secret: string, services: ApiServices): Promise<P
 
 async function identify(request: FastifyRequest, services: ApiServices): Promise<Person> {
   const secret = bearerOf(request);
-  if (secret !== undefined) return personByToken(secret, request, services);
+  if (secret !== undefined) {
+    const check = () => personByToken(secret, request, services);
+    return request.operation === 'metrics-get' ? services.scrapers.admit(secret, check) : check();
+  }
   const cookie = sessionSecretOf(request, services);
   if (cookie) return personBySession(cookie, services);
   throw new ApiProblem('token_missing');

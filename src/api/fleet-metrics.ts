@@ -1,0 +1,111 @@
+/**
+ * The metrics that are read from the database for each scrape, so they cost nothing in between.
+ * Without the database they are left out, because old values would hide that.
+ */
+import type { Gauge } from 'prom-client';
+import { type Clock, now, pause, secondsBetween } from '../base/clock.ts';
+import { findingKinds } from '../lifecycle/findings/findings.ts';
+import { type Queryable, StoreUnavailable } from '../store/pg/database.ts';
+import { countByStatus, countHeld } from '../store/rows/counts.ts';
+import { type FencedAge, fencedAges } from '../store/rows/fenced-ages.ts';
+import { countOpenFindings } from '../store/rows/findings.ts';
+import { countOpenResidue } from '../store/rows/residue.ts';
+import { readOpenHolds } from '../store/supervision/brake.ts';
+
+/** Below the 10 s after which Prometheus gives up by default. */
+const readTimeoutMs = 5_000;
+const fencedLabels = ['pool', 'status'];
+
+export function createFleetMetrics(
+  db: Queryable,
+  clock: Clock,
+  newGauge: (name: string, help: string, labelNames: string[]) => Gauge,
+): { read(): Promise<'read' | 'slow' | 'unavailable'> } {
+  const all: Gauge[] = [];
+  const gauge = (...given: Parameters<typeof newGauge>) => {
+    const created = newGauge(...given);
+    all.push(created);
+    return created;
+  };
+  const nodes = gauge('slipway_nodes', 'Nodes by status', ['status']);
+  const allocations = gauge('slipway_allocations', 'Allocations by status', ['status']);
+  const operations = gauge('slipway_operations', 'Operations by status', ['status']);
+  const held = gauge('slipway_nodes_held', 'Nodes whose verdict is held back', ['rule', 'kind']);
+  const holds = gauge('slipway_brake_holds', 'Open brake holds that nobody resumed', ['rule']);
+  const fencedNodes = gauge('slipway_fenced_nodes', 'Fenced nodes, by pool and status', fencedLabels);
+  const fencedOldest = gauge(
+    'slipway_fenced_oldest_seconds',
+    'Time that the oldest fenced node has its status',
+    fencedLabels,
+  );
+  const parked = gauge('slipway_parked_allocations', 'Allocations with a failed release, by pool', fencedLabels);
+  const parkedOldest = gauge('slipway_parked_oldest_seconds', 'Age of the oldest failed release', fencedLabels);
+  const findings = gauge('slipway_findings', 'Open findings by kind', ['kind']);
+  const residue = gauge('slipway_residue_open', 'Open residue: resources at a provider without a live owner', [
+    'driver',
+  ]);
+  const residueAge = gauge('slipway_residue_oldest_seconds', 'Age of the oldest open residue', ['driver']);
+  const clear = () => {
+    for (const each of all) each.reset();
+  };
+
+  const fillByStatus = (target: Gauge, counts: Record<string, number>) => {
+    for (const [status, count] of Object.entries(counts)) target.set({ status }, count);
+  };
+
+  const fillAges = (fenced: FencedAge[]) => {
+    const at = now(clock);
+    for (const { of, pool, status, count, oldest_since } of fenced) {
+      (of === 'node' ? fencedNodes : parked).set({ pool, status }, count);
+      const seconds = Math.max(0, secondsBetween(oldest_since, at));
+      (of === 'node' ? fencedOldest : parkedOldest).set({ pool, status }, seconds);
+    }
+  };
+
+  const readAndFill = async () => {
+    const [statusCounts, heldNodes, openBrakeHolds, ages, findingCounts, residueCounts] = await Promise.all([
+      countByStatus(db),
+      countHeld(db),
+      readOpenHolds(db),
+      fencedAges(db),
+      countOpenFindings(db),
+      countOpenResidue(db),
+    ]);
+    clear();
+    fillByStatus(nodes, statusCounts.nodes);
+    fillByStatus(allocations, statusCounts.allocations);
+    fillByStatus(operations, statusCounts.operations);
+    fillAges(ages);
+    for (const kind of findingKinds)
+      findings.set({ kind }, findingCounts.find((each) => each.kind === kind)?.count ?? 0);
+    for (const { rule, kind, count } of heldNodes) held.set({ rule, kind }, count);
+    for (const { rule, resumed_at } of openBrakeHolds) holds.inc({ rule }, resumed_at ? 0 : 1);
+    for (const each of residueCounts) {
+      residue.set({ driver: each.driver }, each.open);
+      residueAge.set({ driver: each.driver }, Math.max(0, secondsBetween(each.oldest_since, now(clock))));
+    }
+  };
+
+  let reading: Promise<void> | undefined;
+  return {
+    /** A read that hangs is shared by later scrapes, so that it takes no further connection. */
+    async read() {
+      reading ??= readAndFill().finally(() => {
+        reading = undefined;
+      });
+      const stopWaiting = new AbortController();
+      const late = pause(clock, readTimeoutMs, stopWaiting.signal).then(() => 'slow' as const);
+      try {
+        const outcome = await Promise.race([reading.then(() => 'read' as const), late]);
+        if (outcome === 'slow') clear();
+        return outcome;
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        clear();
+        return 'unavailable';
+      } finally {
+        stopWaiting.abort();
+      }
+    },
+  };
+}
