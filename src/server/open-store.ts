@@ -8,6 +8,7 @@ import type { Log } from '../base/telemetry/log.ts';
 import { startTail } from '../store/evidence/tail.ts';
 import { followTaskKeys, openInstallation } from '../store/keys/installation.ts';
 import { applicationRole, migrate } from '../store/migrate.ts';
+import { refuseTransactionPooling } from '../store/pg/connections/pooler.ts';
 import { watchStore } from '../store/pg/connections/store-watch.ts';
 import { openDatabase } from '../store/pg/database.ts';
 import { databaseClock } from '../store/pg/database-clock.ts';
@@ -43,7 +44,11 @@ export async function openStore({ settings, log, data_dir, parts, onError, redac
     on_idle_error: (error) => log.warn({ error }, 'an idle database connection broke'),
   });
   parts.defer(() => db.close());
-  await migrate(owner_url, { application_role: () => applicationRole(db) });
+  if (!embedded) for (const url of new Set([owner_url, db.url])) await refuseTransactionPooling(url);
+  await migrate(owner_url, {
+    application_role: () => applicationRole(db),
+    onWait: (holder) => log.warn({ ...holder }, 'another session is migrating the database; waiting for its lock'),
+  });
   const clock = await databaseClock(db);
   const installation = await openInstallation(db, now(clock), clock, settings);
   const tail = await startTail({ db, clock, onError: onError('the evidence could not be followed') });

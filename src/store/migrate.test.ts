@@ -10,7 +10,7 @@ import { emptyDatabase, type TestDatabase, testDatabase } from '../../test/suppo
 import { until } from '../../test/support/until.ts';
 import { wholeFleet } from '../lifecycle/visibility.ts';
 import { readLines } from './logs/node-logs.ts';
-import { migrate, SchemaTooNew } from './migrate.ts';
+import { type LockHolder, migrate, SchemaTooNew } from './migrate.ts';
 import { type Database, openDatabase } from './pg/database.ts';
 import { dumpSchema } from './schema-dump.ts';
 
@@ -240,4 +240,20 @@ test('builds an online index with concurrent starts, and rebuilds an invalid one
   expect(await db.query(`select indisvalid from pg_index where indexrelid = 'extra'::regclass`)).toEqual([
     { indisvalid: true },
   ]);
+});
+
+test('reports the session that holds the migration lock, and continues when it is released', async () => {
+  const { url, db } = await open(emptyDatabase());
+  const holder = await db.connect('another server');
+  cleanups.push(() => holder.end());
+  await holder.query('select pg_advisory_lock(7213001)');
+  const { rows } = await holder.query('select pg_backend_pid() as pid');
+  const reported: LockHolder[] = [];
+  const migrated = migrate(url, { onWait: (each) => reported.push(each) });
+  await until('the holder to be reported', () => reported.length > 0);
+  expect(reported).toEqual([
+    { pid: rows[0].pid, application: 'another server', address: null, since: expect.any(Date) },
+  ]);
+  await holder.query('select pg_advisory_unlock(7213001)');
+  expect((await migrated).applied).toEqual(migrationNames);
 });

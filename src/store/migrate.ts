@@ -21,6 +21,7 @@ const migrationLock = 7_213_001;
 /** Statements of other replicas queue behind a waiting migration for at most this time. */
 const lockTimeoutMs = 500;
 const retryDelayMs = 250;
+const triesPerReport = 40;
 const maxTries = 240;
 const lockNotAvailable = '55P03';
 
@@ -56,13 +57,46 @@ interface Migration {
   sql: string;
 }
 
-/** Polls for the lock, because a statement that waits would block a concurrent index build. */
-async function takeLock(client: pg.Client): Promise<void> {
-  for (;;) {
+/** The session that holds the migration lock. Null for what the role may not see. */
+export interface LockHolder {
+  pid: number;
+  application: string | null;
+  address: string | null;
+  since: Date | null;
+}
+
+async function lockHolder(client: pg.Client): Promise<LockHolder | undefined> {
+  const { rows } = await client.query<LockHolder>(
+    `select held.pid,
+            nullif(activity.application_name, '') as application,
+            host(activity.client_addr) as address,
+            activity.backend_start as since
+     from pg_locks held
+     left join pg_stat_activity activity using (pid)
+     where held.locktype = 'advisory'
+       and held.granted
+       -- This is a lock with one 64-bit key, which pg_locks splits over two columns.
+       and held.objsubid = 1
+       and held.classid = 0
+       and held.objid = $1
+       and held.database = (select oid from pg_database where datname = current_database())`,
+    [migrationLock],
+  );
+  return rows[0];
+}
+
+/**
+ * Polls for the lock, because a statement that waits would block a concurrent index build. Reports
+ * the holder at first and then every 10 s.
+ */
+async function takeLock(client: pg.Client, onWait?: (holder: LockHolder) => void): Promise<void> {
+  for (let tries = 0; ; tries++) {
     const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
       migrationLock,
     ]);
     if (rows[0]?.taken) return;
+    const holder = tries % triesPerReport === 0 ? await lockHolder(client) : undefined;
+    if (holder) onWait?.(holder);
     await pause(systemClock, retryDelayMs);
   }
 }
@@ -131,7 +165,16 @@ async function readMigrations(folder: string): Promise<Migration[]> {
  */
 export async function migrate(
   url: string,
-  { folder = ownMigrations, application_role }: { folder?: string; application_role?: () => Promise<string> } = {},
+  {
+    folder = ownMigrations,
+    application_role,
+    onWait,
+  }: {
+    folder?: string;
+    application_role?: () => Promise<string>;
+    /** Called while another session holds the migration lock. */
+    onWait?(holder: LockHolder): void;
+  } = {},
 ): Promise<{ applied: string[] }> {
   const known = await readMigrations(folder);
   const client = new FailoverClient({
@@ -143,7 +186,7 @@ export async function migrate(
   client.on('error', () => {});
   await client.connect();
   try {
-    await takeLock(client);
+    await takeLock(client, onWait);
     const role = await application_role?.();
     await client.query(
       `create table if not exists schema_migrations (
@@ -169,6 +212,8 @@ export async function migrate(
     if (role !== undefined) await grantApplication(client, role, applied.length > 0);
     return { applied };
   } finally {
+    // The end of the connection does not release the lock if a pooler keeps the session.
+    await client.query('select pg_advisory_unlock_all()').catch(() => {});
     await client.end();
   }
 }

@@ -10,6 +10,7 @@ import { type ServerSettings, SettingsError, serverUsage } from '../../base/sett
 import type { Log } from '../../base/telemetry/log.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { OtherDatabase, SchemaTooNew } from '../../store/migrate.ts';
+import { PoolerRefused } from '../../store/pg/connections/pooler.ts';
 import type { Database } from '../../store/pg/database.ts';
 import { EmbeddedPostgresError } from '../../store/pg/embedded/embedded-error.ts';
 import { declarePool, wasEverDeclared } from '../../store/rows/pools.ts';
@@ -149,7 +150,8 @@ export async function ensureLocalPool(db: Database, clock: Clock): Promise<void>
 export function startFailureMessage(error: unknown): string {
   if (error instanceof SettingsError) return `${error.message}\n\n${serverUsage()}`;
   if (error instanceof EmbeddedPostgresError) return `${error.message}\n  ${error.remedy}`;
-  if (error instanceof SchemaTooNew || error instanceof OtherDatabase) return error.message;
+  if (error instanceof SchemaTooNew || error instanceof OtherDatabase || error instanceof PoolerRefused)
+    return error.message;
   if (!(error instanceof Error)) return `could not start: ${error}`;
   const code = 'code' in error ? error.code : undefined;
   if (code === 'EADDRINUSE') return `${error.message}\n  Stop what listens there, or choose another --port.`;

@@ -233,9 +233,6 @@ export function openDatabase(options: {
       const client = new Client({
         connectionString: options.url,
         application_name,
-        options: Object.entries(settings)
-          .map(([name, value]) => `-c ${name}=${value}`)
-          .join(' '),
         keepAlive: true,
         connectionTimeoutMillis: connectTimeoutMs,
         types,
@@ -243,9 +240,15 @@ export function openDatabase(options: {
       // Without a listener, an error event would end the process. If the connection breaks before
       // the caller listens, the caller's first statement fails.
       client.on('error', () => {});
-      await client.connect().catch((error) => {
+      try {
+        await client.connect();
+        // Not at login, because a pooler refuses settings there.
+        for (const [name, value] of Object.entries(settings))
+          await client.query('select set_config($1, $2, false)', [name, value]);
+      } catch (error) {
+        client.end().catch(() => {});
         throw classify(error);
-      });
+      }
       return client;
     },
     close: () => pool.end(),

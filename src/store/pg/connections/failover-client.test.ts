@@ -21,7 +21,8 @@ function open(url: string): Database {
 
 const portOf = async (db: Database) =>
   single(await db.query<{ port: number }>(`select current_setting('port')::int as port`)).port;
-const write = (db: Database) => db.query('insert into written default values');
+/** In a transaction, because its connection returns to the pool after an error. */
+const write = (db: Database) => db.transaction((tx) => tx.query('insert into written default values'));
 
 const createTable = ({ primary }: PostgresPair) => primary.query('create table written ()');
 
@@ -66,11 +67,17 @@ test('leaves a primary that no longer answers, with statements under way', async
   await createTable(pair);
   const db = open(pair.url);
   await Promise.all([write(db), write(db), write(db)]);
+  const listener = await db.connect('idle');
+  let ended = false;
+  listener.on('end', () => {
+    ended = true;
+  });
   await pair.primary.freeze();
   const lost = Promise.allSettled([write(db), write(db)]);
   await pair.standby.promote();
   await writesAgain(db);
   for (const { status } of await lost) expect(status).toBe('rejected');
+  await until('a connection that only listens to end too', () => ended, { seconds: maxSeconds });
 });
 
 test('breaks a connection whose server refuses writes, and names what is wrong with each server', async () => {

@@ -41,11 +41,14 @@ const localServer = 'postgres://localhost';
 export class FailoverClient extends pg.Client {
   readonly #config: pg.ClientConfig;
   readonly #address: DatabaseUrl;
+  readonly #idleTransactionMs: number | undefined;
 
   constructor(config: pg.ClientConfig = {}) {
     const address = parseDatabaseUrl(config.connectionString ?? localServer);
-    super({ ...config, connectionString: address.urls[0] });
-    this.#config = config;
+    const { idle_in_transaction_session_timeout, ...atLogin } = config;
+    super({ ...atLogin, connectionString: address.urls[0] });
+    this.#config = atLogin;
+    this.#idleTransactionMs = idle_in_transaction_session_timeout;
     this.#address = address;
     if (!isSearched(address)) return;
     const { connection } = this as unknown as ClientState;
@@ -65,6 +68,9 @@ export class FailoverClient extends pg.Client {
   async #connect(): Promise<this> {
     if (isSearched(this.#address)) await this.#chooseServer();
     await super.connect();
+    // A pooler refuses settings at login.
+    if (this.#idleTransactionMs !== undefined)
+      await this.query(`set idle_in_transaction_session_timeout = ${Number(this.#idleTransactionMs)}`);
     return this;
   }
 

@@ -74,6 +74,10 @@ async function probedUrl(config: pg.ClientConfig, used: string): Promise<string 
 
 export const serverOf = ({ host, port }: { host: string; port: number }): string => `${host}:${port}`;
 
+/** A pooler refuses settings at login, and a probe needs none. */
+const withoutSettings = ({ idle_in_transaction_session_timeout: _, ...config }: pg.ClientConfig): pg.ClientConfig =>
+  config;
+
 async function probe(config: pg.ClientConfig, used: string, pids: number[]): Promise<ProbeResult | typeof moved> {
   const connectionString = await probedUrl(config, used);
   if (connectionString === moved) return moved;
@@ -141,7 +145,7 @@ export function createLostAnswers(options: {
     probes++;
     try {
       const pids = suspects.map((each) => each.pid()).filter((pid) => pid !== null);
-      const probed = await probe(config, server, pids);
+      const probed = await probe(withoutSettings(config), server, pids);
       if (stopped) return;
       if (probed === moved) return drop([...connections].filter((each) => each.server() === server));
       drop(suspects.filter((each) => isLost(each, startedMs, clock.monotonicMs() - startedMs, probed)));

@@ -1,0 +1,81 @@
+/**
+ * Checks at startup whether a pooler such as PgBouncer stands before the database, and refuses one
+ * that gives each transaction another session. Session locks and LISTEN cannot work through it, and
+ * a session lock would stay behind in a pooled session.
+ */
+import { FailoverClient } from './failover-client.ts';
+
+export class PoolerRefused extends Error {
+  override name = 'PoolerRefused';
+}
+
+const answerTimeoutMs = 15_000;
+/** A pooler that takes sessions in turn shows itself only when few of them are free. */
+const maxHolders = 3;
+const remedy = 'Set pool_mode = session for this database and user, or connect to PostgreSQL directly.';
+const transactionPooling = () =>
+  new PoolerRefused(
+    `the pooler before the database changes sessions between transactions (pool_mode = transaction), which Slipway cannot use. ${remedy}`,
+  );
+const statementPooling = () =>
+  new PoolerRefused(
+    `the pooler before the database refuses transactions (pool_mode = statement), which Slipway cannot use. ${remedy}`,
+  );
+
+const poolTooSmall = () =>
+  new PoolerRefused(
+    `the pooler before the database gave no further session within ${answerTimeoutMs / 1000} s. Raise its pool_size to the connections of all replicas.`,
+  );
+
+async function open(url: string): Promise<FailoverClient> {
+  const client = new FailoverClient({
+    connectionString: url,
+    application_name: 'slipway pooler check',
+    connectionTimeoutMillis: answerTimeoutMs,
+    query_timeout: answerTimeoutMs,
+  });
+  client.on('error', () => {});
+  await client.connect();
+  return client;
+}
+
+const sessionOf = async (client: FailoverClient): Promise<number | undefined> =>
+  (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
+
+/** PostgreSQL announces its process id at login; a pooler announces another number. */
+const isDirect = (client: FailoverClient, session: number | undefined) =>
+  (client as unknown as { processID: number | null }).processID === session;
+
+/** Begins a transaction, which also shows whether the pooler has a further session. */
+async function beginIn(client: FailoverClient): Promise<void> {
+  await client.query('begin').catch((error: Error) => {
+    if (/statement pooling/i.test(error.message)) throw statementPooling();
+    if (/timeout/i.test(error.message)) throw poolTooSmall();
+    throw error;
+  });
+}
+
+/**
+ * Opens transactions on further connections. In session mode each of them has a session of its own,
+ * and the first connection keeps its own too.
+ */
+export async function refuseTransactionPooling(url: string): Promise<void> {
+  const clients: FailoverClient[] = [];
+  const openNext = async () => {
+    const client = await open(url);
+    clients.push(client);
+    return client;
+  };
+  try {
+    const first = await openNext();
+    const session = await sessionOf(first);
+    if (isDirect(first, session)) return;
+    for (let holders = 0; holders < maxHolders; holders++) {
+      const holder = await openNext();
+      await beginIn(holder);
+      if ((await sessionOf(holder)) === session || (await sessionOf(first)) !== session) throw transactionPooling();
+    }
+  } finally {
+    await Promise.allSettled(clients.map((client) => client.end()));
+  }
+}
