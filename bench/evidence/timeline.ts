@@ -7,14 +7,8 @@
 import { loadavg } from 'node:os';
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
 import { wholeFleet } from '../../src/lifecycle/visibility.ts';
-import {
-  type Cursor,
-  headCursor,
-  parseCursor,
-  readAfter,
-  readTimeline,
-  recordEvidence,
-} from '../../src/store/evidence/evidence.ts';
+import { type Cursor, headCursor, parseCursor } from '../../src/store/evidence/commit-order.ts';
+import { readAfter, readTimeline, recordEvidence } from '../../src/store/evidence/evidence.ts';
 import { evidencePartitions } from '../../src/store/history/retention.ts';
 import type { Database } from '../../src/store/pg/database.ts';
 import { startBenchServer } from '../harness/bench-database.ts';

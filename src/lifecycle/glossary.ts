@@ -74,6 +74,9 @@ const entries = {
   engine: { means: 'The part that runs operations durably: it records each step and resumes after a crash.' },
   enrolment: { means: 'The first registration of a machine, by a token that works once.' },
   epoch: { means: 'The number of one start of a replica. Writes by an earlier epoch are refused.' },
+  era: {
+    means: 'One life of the database, until it is restored or a failover replaces it. Facts of a later era come later.',
+  },
   evidence: { means: 'Append-only facts: what happened, when, who says so, and which ids it concerns.' },
   explanation: { means: 'Why a machine is where it is, what happens next and when, and what you can do.' },
   external: { means: 'Provided by somebody else: no driver launches the machines of an external pool; they join.' },

@@ -45,10 +45,12 @@ export async function openStore({ settings, log, data_dir, parts, onError, redac
   });
   parts.defer(() => db.close());
   if (!embedded) for (const url of new Set([owner_url, db.url])) await refuseTransactionPooling(url);
-  await migrate(owner_url, {
+  const { restored } = await migrate(owner_url, {
     application_role: () => applicationRole(db),
     onWait: (holder) => log.warn({ ...holder }, 'another session is migrating the database; waiting for its lock'),
   });
+  if (restored)
+    log.warn(restored, 'the database was restored; new facts follow the restored ones in an era of their own');
   const clock = await databaseClock(db);
   const installation = await openInstallation(db, now(clock), clock, settings);
   const tail = await startTail({ db, clock, onError: onError('the evidence could not be followed') });

@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { pause, systemClock } from '../base/clock.ts';
+import { type BegunEra, beginEraIfRestored } from './evidence/eras.ts';
 import { grantApplication } from './pg/application-role.ts';
 import { FailoverClient } from './pg/connections/failover-client.ts';
 import { type Queryable, single } from './pg/database.ts';
@@ -103,15 +104,14 @@ async function takeLock(client: pg.Client, onWait?: (holder: LockHolder) => void
 
 const insertMigration = 'insert into schema_migrations (version, name) values ($1, $2)';
 
-async function applyInTransaction(client: pg.Client, { version, name, sql }: Migration): Promise<void> {
+async function inTransaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       await client.query('begin');
       await client.query(`set local lock_timeout = ${lockTimeoutMs}`);
-      await client.query(sql);
-      await client.query(insertMigration, [version, name]);
+      const result = await work();
       await client.query('commit');
-      return;
+      return result;
     } catch (error) {
       // If the connection broke, PostgreSQL has rolled back, and the first error is thrown.
       await client.query('rollback').catch(() => {});
@@ -121,6 +121,12 @@ async function applyInTransaction(client: pg.Client, { version, name, sql }: Mig
     }
   }
 }
+
+const applyInTransaction = (client: pg.Client, { version, name, sql }: Migration): Promise<void> =>
+  inTransaction(client, async () => {
+    await client.query(sql);
+    await client.query(insertMigration, [version, name]);
+  });
 
 /**
  * An interrupted build leaves an invalid index, which `if not exists` would take for a finished
@@ -161,7 +167,7 @@ async function readMigrations(folder: string): Promise<Migration[]> {
 
 /**
  * Migrates the database. `url` connects as the owner of the tables. If the application has another
- * role, that role gets its rights.
+ * role, that role gets its rights. Begins an era of evidence if the database was restored.
  */
 export async function migrate(
   url: string,
@@ -175,7 +181,7 @@ export async function migrate(
     /** Called while another session holds the migration lock. */
     onWait?(holder: LockHolder): void;
   } = {},
-): Promise<{ applied: string[] }> {
+): Promise<{ applied: string[]; restored?: BegunEra }> {
   const known = await readMigrations(folder);
   const client = new FailoverClient({
     connectionString: url,
@@ -210,7 +216,10 @@ export async function migrate(
       applied.push(migration.name);
     }
     if (role !== undefined) await grantApplication(client, role, applied.length > 0);
-    return { applied };
+    // Not with the first files alone, as in a test of the migrations.
+    const knowsEras = known.some(({ name }) => name.endsWith('-evidence-eras.sql'));
+    const restored = knowsEras ? await inTransaction(client, () => beginEraIfRestored(client)) : undefined;
+    return { applied, ...(restored && { restored }) };
   } finally {
     // The end of the connection does not release the lock if a pooler keeps the session.
     await client.query('select pg_advisory_unlock_all()').catch(() => {});

@@ -10,7 +10,8 @@ import { allocationStatuses, allocationStatusNames, nodeStatuses, nodeStatusName
 import { tenantOnly, wholeFleet } from '../lifecycle/visibility.ts';
 import { instanceByCredential } from './agents/instances.ts';
 import { expireLeases, leaseNext } from './agents/tasks.ts';
-import { headCursor, readAfter, readTimeline } from './evidence/evidence.ts';
+import { headCursor } from './evidence/commit-order.ts';
+import { readAfter, readTimeline } from './evidence/evidence.ts';
 import { queuedOperations, runningHere } from './operations/executions.ts';
 import { openOperationsOf } from './operations/open-operations.ts';
 import { listOperations } from './operations/operations.ts';

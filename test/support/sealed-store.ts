@@ -3,6 +3,7 @@ import type { KeyObject } from 'node:crypto';
 import type { KeyRing } from '../../src/base/credentials/key-ring.ts';
 import type { EvidenceFault } from '../../src/contract/evidence/evidence-seals.ts';
 import { walkChain } from '../../src/contract/evidence/integrity/walk-chain.ts';
+import { settled } from '../../src/store/evidence/commit-order.ts';
 import { recordEvidence } from '../../src/store/evidence/evidence.ts';
 import { createSealer, type Sealer } from '../../src/store/integrity/sealer.ts';
 import { type EvidenceSigner, evidenceSigner } from '../../src/store/integrity/signer.ts';
@@ -21,6 +22,11 @@ export interface Verified {
   head: string | undefined;
 }
 
+interface VerifyOptions {
+  trusted?: KeyObject[];
+  expected_head?: string;
+}
+
 export interface SealedStore {
   /** Connected as the application's role. */
   db: Database;
@@ -33,8 +39,42 @@ export interface SealedStore {
   facts(count: number, layer?: 'rule' | 'node'): Promise<string[]>;
   /** Seals every row that is not sealed yet, and returns how many there were. */
   sealAll(): Promise<number>;
-  verify(options?: { trusted?: KeyObject[]; expected_head?: string }): Promise<Verified>;
+  verify(options?: VerifyOptions): Promise<Verified>;
   close(): Promise<void>;
+}
+
+/** Verifies every page. */
+export async function verifyAll(
+  db: Database,
+  signer: EvidenceSigner,
+  { trusted = [signer.current().public_key], expected_head }: VerifyOptions = {},
+): Promise<Verified> {
+  const walk = walkChain({ trusted, ...(expected_head !== undefined && { expected_head }) });
+  const faults: Verified['faults'] = [];
+  let rows = 0;
+  let unsealed = 0;
+  let more_faults = 0;
+  for (let from: number | null = 1; from !== null; ) {
+    const page: Awaited<ReturnType<typeof verifyPage>> = await verifyPage(db, signer, from);
+    for (const checkpoint of page.checkpoints)
+      faults.push(...walk.add(checkpoint).faults.map((fault) => ({ ...fault, moved_to: null })));
+    faults.push(...page.faults);
+    // Retention dropped these rows with a signed cut, whose number of rows the walk compares.
+    for (const cut of page.cuts) walk.countCut(cut.checkpoint, cut.rows);
+    rows += page.rows;
+    more_faults += page.more_faults;
+    unsealed = page.tail?.rows ?? unsealed;
+    from = page.next;
+  }
+  faults.push(...walk.finish().map((fault) => ({ ...fault, moved_to: null })));
+  const faultFields = faults.map(({ code, partition, cursor, moved_to, checkpoint }) => ({
+    code,
+    partition,
+    cursor,
+    moved_to,
+    checkpoint,
+  }));
+  return { rows, faults: faultFields, more_faults, unsealed, head: walk.head?.hash };
 }
 
 export const now = new Date('2030-01-01T00:00:00Z');
@@ -70,7 +110,7 @@ export async function sealedStore(ring: KeyRing = memoryKeyRing()): Promise<Seal
     async sealAll() {
       await until('all evidence to settle', async () => {
         const [row] = await dba.query<{ settled: boolean }>(
-          'select coalesce(bool_and(xid < pg_snapshot_xmin(pg_current_snapshot())), true) as settled from evidence',
+          `select coalesce(bool_and(${settled}), true) as settled from evidence`,
         );
         return row?.settled;
       });
@@ -82,34 +122,7 @@ export async function sealedStore(ring: KeyRing = memoryKeyRing()): Promise<Seal
       }
       return rows;
     },
-    async verify({ trusted = [signer.current().public_key], expected_head } = {}) {
-      const walk = walkChain({ trusted, ...(expected_head !== undefined && { expected_head }) });
-      const faults: Verified['faults'] = [];
-      let rows = 0;
-      let unsealed = 0;
-      let more_faults = 0;
-      for (let from: number | null = 1; from !== null; ) {
-        const page: Awaited<ReturnType<typeof verifyPage>> = await verifyPage(db, signer, from);
-        for (const checkpoint of page.checkpoints)
-          faults.push(...walk.add(checkpoint).faults.map((fault) => ({ ...fault, moved_to: null })));
-        faults.push(...page.faults);
-        // Retention dropped these rows with a signed cut, whose number of rows the walk compares.
-        for (const cut of page.cuts) walk.countCut(cut.checkpoint, cut.rows);
-        rows += page.rows;
-        more_faults += page.more_faults;
-        unsealed = page.tail?.rows ?? unsealed;
-        from = page.next;
-      }
-      faults.push(...walk.finish().map((fault) => ({ ...fault, moved_to: null })));
-      const faultFields = faults.map(({ code, partition, cursor, moved_to, checkpoint }) => ({
-        code,
-        partition,
-        cursor,
-        moved_to,
-        checkpoint,
-      }));
-      return { rows, faults: faultFields, more_faults, unsealed, head: walk.head?.hash };
-    },
+    verify: (options) => verifyAll(db, signer, options),
     async close() {
       await db.close();
       await dba.close();

@@ -4,7 +4,7 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import { certificateText, signCertificate } from '../../contract/evidence/integrity/certificate.ts';
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
 import { canSee } from '../../lifecycle/visibility.ts';
-import { formatCursor } from '../../store/evidence/evidence.ts';
+import { formatCursor } from '../../store/evidence/commit-order.ts';
 import {
   areProofsCut,
   changedField,

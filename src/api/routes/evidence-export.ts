@@ -2,7 +2,7 @@
 import { moment } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { EvidenceExportQuery } from '../../contract/evidence/evidence-export.ts';
-import { parseCursor, startCursor } from '../../store/evidence/evidence.ts';
+import { parseCursor, startCursor } from '../../store/evidence/commit-order.ts';
 import {
   type ExportPlace,
   exportPage,

@@ -6,7 +6,7 @@ import { stageStarts } from '../../lifecycle/boots/boot-chart.ts';
 import { canSee, type Visibility } from '../../lifecycle/visibility.ts';
 import { expectNode } from '../../operations/provision/expect-node.ts';
 import { readBootStages } from '../../store/agents/boot-stages.ts';
-import { parseCursor } from '../../store/evidence/evidence.ts';
+import { parseCursor } from '../../store/evidence/commit-order.ts';
 import { usualStages } from '../../store/evidence/explanation-evidence.ts';
 import { readVisibleTimeline } from '../../store/evidence/tenant-timeline.ts';
 import { cutBefore } from '../../store/history/retention.ts';

@@ -4,7 +4,7 @@
  * that is stuck costs no extra memory.
  */
 import { type Clock, pause } from '../../base/clock.ts';
-import { type Cursor, parseCursor, startCursor } from '../../store/evidence/evidence.ts';
+import { type Cursor, parseCursor, startCursor } from '../../store/evidence/commit-order.ts';
 import type { FeedBatch } from './feed-batch.ts';
 import { filterKey, renderer, type StreamFilter } from './stream-events.ts';
 

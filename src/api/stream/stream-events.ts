@@ -55,6 +55,9 @@ const event = (name: string, data: unknown, id?: string) =>
 
 export const position = (cursor: string) => event('position', {}, cursor);
 
+/** Tells a reader that its facts were lost, so that it reads the present state again. */
+export const reset = () => event('reset', { reason: 'history_lost' });
+
 /** Caches the text of each event of a batch. */
 function createEventCache() {
   const texts = new Map<object, string>();

@@ -10,17 +10,17 @@ import {
   formatCursor,
   isAfter,
   parseCursor,
-  readVisibleAfter,
+  resumeFrom,
   startCursor,
-  type VisiblePage,
-} from '../../store/evidence/evidence.ts';
+} from '../../store/evidence/commit-order.ts';
+import { readVisibleAfter, type VisiblePage } from '../../store/evidence/evidence.ts';
 import { isSessionOpen } from '../../store/rows/sign-in/sessions.ts';
 import type { Person } from '../http/callers.ts';
 import type { ApiServices, Handler } from '../services.ts';
 import { idleSince } from '../sign-in/session-cookie.ts';
 import type { FeedBatch } from './feed-batch.ts';
 import type { Piece } from './stream-audience.ts';
-import { position, renderer, type StreamFilter } from './stream-events.ts';
+import { position, renderer, reset, type StreamFilter } from './stream-events.ts';
 
 const aliveEveryMs = 5_000;
 /** How often an open stream checks whether its session has timed out; a timeout leaves no fact. */
@@ -163,11 +163,12 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
   const resumeCursor = requested === '' ? undefined : parseCursor(requested);
   if (requested !== '' && !resumeCursor) throw new ApiProblem('invalid_cursor');
   services.places.streams.hold(person(), reply);
-  const start = resumeCursor ?? parseCursor(services.feed.position()) ?? startCursor;
+  const resumed = resumeCursor && (await resumeFrom(services.db, resumeCursor));
+  const start = resumed?.cursor ?? parseCursor(services.feed.position()) ?? startCursor;
   // One page is only charged, since after a restart all readers resume. Longer catch-ups need a
   // place.
   if (resumeCursor) services.rates.chargePage(request, catchUpBatch);
-  const first = resumeCursor && (await readVisibleAfter(services.db, resumeCursor, filter, catchUpBatch));
+  const first = resumed && (await readVisibleAfter(services.db, start, filter, catchUpBatch));
   const endCatchUp = first?.more ? services.places.catch_ups.take(person()) : () => {};
 
   reply.hijack();
@@ -188,7 +189,7 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
     'x-content-type-options': 'nosniff',
     'x-correlation-id': request.correlation_id,
   });
-  response.write(`retry: 1000\n${position(formatCursor(start))}`);
+  response.write(`retry: 1000\n${resumed?.lost ? reset() : ''}${position(formatCursor(start))}`);
   // Write to the socket after the head: the response object would delay every write by a turn of
   // the event loop.
   const reader = openReader(response.socket ?? response, person(), start, filter, services);

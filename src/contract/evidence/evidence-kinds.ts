@@ -39,6 +39,7 @@ const internalKinds = [
   'evidence.cut',
   'evidence.dropped',
   'evidence.missing',
+  'evidence.restored',
   'finding.accepted',
   'finding.opened',
   'finding.repaired',

@@ -99,7 +99,7 @@ export const evidenceRoutes = {
   'stream-open': {
     method: 'GET',
     path: '/v1/stream',
-    summary: 'Live changes as server-sent events',
+    summary: 'Live changes as server-sent events; after `reset`, read lists and rows again',
     tag: 'evidence',
     access: viewer,
     query: StreamQuery,

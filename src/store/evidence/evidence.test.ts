@@ -7,16 +7,8 @@ import { until } from '../../../test/support/until.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Database, Transaction } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import {
-  type Cursor,
-  type Fact,
-  headCursor,
-  parseCursor,
-  readAfter,
-  readTimeline,
-  recordEvidence,
-  startCursor,
-} from './evidence.ts';
+import { type Cursor, headCursor, parseCursor, startCursor } from './commit-order.ts';
+import { type Fact, readAfter, readTimeline, recordEvidence } from './evidence.ts';
 
 let store: TestStore;
 let db: Database;

@@ -12,6 +12,7 @@ import type { Queryable } from '../pg/database.ts';
 import { redactedFacts } from '../pg/redacted-rows.ts';
 import type { Bind } from '../pg/walk.ts';
 import { andAll, ofOwnAllocation, ownFacts } from '../visibility.ts';
+import { type Cursor, formatCursor, parseCursor, settled } from './commit-order.ts';
 import { isOwn } from './own-facts.ts';
 
 export interface Fact extends KnownIds {
@@ -72,29 +73,6 @@ export async function recordOutsideFacts(
   );
 }
 
-export interface Cursor {
-  xid: string;
-  seq: string;
-}
-
-export const startCursor: Cursor = { xid: '0', seq: '0' };
-
-export const formatCursor = (cursor: Cursor) => `${cursor.xid}-${cursor.seq}`;
-
-/** Whether `cursor` comes after `other` in commit order. */
-export const isAfter = (cursor: Cursor, other: Cursor): boolean =>
-  cursor.xid === other.xid ? BigInt(cursor.seq) > BigInt(other.seq) : BigInt(cursor.xid) > BigInt(other.xid);
-
-const highestXid = 2n ** 64n - 1n;
-const highestSeq = 2n ** 63n - 1n;
-
-export function parseCursor(text: string): Cursor | undefined {
-  const match = /^(\d{1,20})-(\d{1,19})$/.exec(text);
-  if (match?.[1] === undefined || match[2] === undefined) return undefined;
-  const [, xid, seq] = match;
-  return BigInt(xid) <= highestXid && BigInt(seq) <= highestSeq ? { xid, seq } : undefined;
-}
-
 export interface EvidenceRow extends Omit<Evidence, 'cursor' | 'at'> {
   xid: string;
   seq: string;
@@ -106,23 +84,10 @@ export const columns = `
   node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin`;
 
 export const toWire = ({ xid, seq, at, ...rest }: EvidenceRow): Evidence => ({
-  cursor: `${xid}-${seq}`,
+  cursor: formatCursor({ xid, seq }),
   at: at.toISOString(),
   ...rest,
 });
-
-/** Returns the newest position before which no further fact can appear. */
-export async function headCursor(db: Queryable): Promise<Cursor> {
-  const [row] = await db.query<{ xid: string; seq: string }>(
-    `select xid::text as xid, seq::text as seq
-     from evidence
-     -- A running transaction may still add facts at or after its own id.
-     where xid < pg_snapshot_xmin(pg_current_snapshot())
-     order by evidence.xid desc, evidence.seq desc
-     limit 1`,
-  );
-  return row ?? startCursor;
-}
 
 /** Limits a read to the partitions of a time range. */
 export interface TimeRange {
@@ -142,8 +107,8 @@ export async function readAfter(
 ): Promise<{ items: Evidence[]; withheld: boolean }> {
   const values: unknown[] = [cursor.xid, cursor.seq];
   if (range) values.push(range.since, range.until);
-  const rows = await db.query<EvidenceRow & { settled: boolean }>(
-    `select ${columns}, xid < pg_snapshot_xmin(pg_current_snapshot()) as settled
+  const rows = await db.query<EvidenceRow & { is_settled: boolean }>(
+    `select ${columns}, ${settled} as is_settled
      from evidence
      where (xid, seq) > ($1::xid8, $2::bigint)
        ${range ? 'and at >= $3 and at < $4' : ''}
@@ -154,8 +119,8 @@ export async function readAfter(
     // times as long as reading.
     { prepared: true },
   );
-  const settled = rows.filter((row) => row.settled);
-  return { items: settled.map(({ settled: _, ...row }) => toWire(row)), withheld: settled.length < rows.length };
+  const readable = rows.filter((row) => row.is_settled);
+  return { items: readable.map(({ is_settled: _, ...row }) => toWire(row)), withheld: readable.length < rows.length };
 }
 
 /** Selects the facts that a stream reader may see and requested. */
@@ -199,7 +164,7 @@ export async function readVisibleAfter(
        from evidence
        where (xid, seq) > ($1::xid8, $2::bigint)
          -- A running transaction may still add facts before later ones.
-         and xid < pg_snapshot_xmin(pg_current_snapshot())
+         and ${settled}
          ${andAll(wanted)}
        order by evidence.xid, evidence.seq
        limit ${maxScanned}
@@ -325,7 +290,7 @@ export function unindexedConditions(filter: EvidenceFilter, bind: Bind): string[
  * read by a select of its own.
  */
 function indexedConditions(filter: EvidenceFilter, bind: Bind): string[][] {
-  const where = ['xid < pg_snapshot_xmin(pg_current_snapshot())'];
+  const where = [settled];
   for (const column of ['node_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const)
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
   if (filter.since) where.push(`at >= ${bind(filter.since)}::timestamptz`);

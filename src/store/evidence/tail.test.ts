@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../../base/clock.ts';
 import { type VirtualClock, virtualClock } from '../../base/virtual-clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { type Database, openDatabase } from '../pg/database.ts';
+import { settled } from './commit-order.ts';
 import { recordEvidence, recordOutsideFacts } from './evidence.ts';
 import { type EvidenceTail, startTail } from './tail.ts';
 
@@ -165,7 +166,7 @@ test('delivers no fact from before the subscription or after its end', async () 
   await record(here, 'before');
   await until('the fact to be settled', async () => {
     const [row] = await here.query<{ open: number }>(
-      'select count(*)::int as open from evidence where xid >= pg_snapshot_xmin(pg_current_snapshot())',
+      `select count(*)::int as open from evidence where not (${settled})`,
     );
     return row?.open === 0;
   });

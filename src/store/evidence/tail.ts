@@ -7,7 +7,8 @@ import { type Clock, moment } from '../../base/clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { isOwnFact } from '../../contract/evidence/evidence-kinds.ts';
 import type { Database } from '../pg/database.ts';
-import { type Cursor, formatCursor, headCursor, parseCursor, readAfter, type TimeRange } from './evidence.ts';
+import { type Cursor, formatCursor, headCursor, parseCursor } from './commit-order.ts';
+import { readAfter, type TimeRange } from './evidence.ts';
 
 export interface EvidenceTail {
   /**

@@ -7,7 +7,7 @@ import type { Page } from '../../contract/primitives.ts';
 import { tenantOnly } from '../../lifecycle/visibility.ts';
 import { areFactsSettled, blockCounter, recordMany } from '../testing/block-counter.ts';
 import { testFleet } from '../testing/fleet.ts';
-import { parseCursor } from './evidence.ts';
+import { parseCursor } from './commit-order.ts';
 import { readVisibleTimeline } from './tenant-timeline.ts';
 
 /** Creates a machine that was allocated to acme and to globex. `record` adds facts to it. */

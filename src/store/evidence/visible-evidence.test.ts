@@ -5,7 +5,8 @@ import { until } from '../../../test/support/until.ts';
 import { tenantOnly, wholeFleet } from '../../lifecycle/visibility.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { type Cursor, headCursor, readVisibleAfter, recordEvidence, type StreamFilter } from './evidence.ts';
+import { type Cursor, headCursor } from './commit-order.ts';
+import { readVisibleAfter, recordEvidence, type StreamFilter } from './evidence.ts';
 
 let store: TestStore;
 let fleet: Fleet;

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
 import type { AllocationId, WorkflowId } from '../../base/ids.ts';
+import { settled } from '../evidence/commit-order.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import { allocationRow } from '../rows/allocations.ts';
 import type { NodeRow } from '../rows/nodes.ts';
@@ -21,9 +22,7 @@ afterAll(() => store?.close());
 /** Running transactions of other databases on the server may withhold rows. */
 const untilSettled = () =>
   until('all evidence to settle', async () => {
-    const [row] = await store.db.query<{ settled: boolean }>(
-      'select bool_and(xid < pg_snapshot_xmin(pg_current_snapshot())) as settled from evidence',
-    );
+    const [row] = await store.db.query<{ settled: boolean }>(`select bool_and(${settled}) as settled from evidence`);
     return row?.settled;
   });
 

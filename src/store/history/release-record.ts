@@ -10,6 +10,7 @@ import type { Certificate } from '../../contract/evidence/certificate.ts';
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import { microseconds, type RowText } from '../../contract/evidence/integrity/row-hash.ts';
 import { maskPool } from '../../contract/pool-fields/masked.ts';
+import { settled } from '../evidence/commit-order.ts';
 import { isOwn } from '../evidence/own-facts.ts';
 import { rowTextColumns } from '../integrity/row-text.ts';
 import type { Queryable } from '../pg/database.ts';
@@ -73,7 +74,7 @@ export async function releaseFacts(db: Queryable, allocation_id: string): Promis
      where allocation_id = $1
        and kind = 'allocation.released'
        and ${isOwn('evidence')}
-       and xid < pg_snapshot_xmin(pg_current_snapshot())
+       and ${settled}
      -- An allocation is released once. A forged second release must not extend the range of facts.
      order by evidence.xid, evidence.seq
      limit 1`,

@@ -3,7 +3,7 @@
  * up to the last fact of that time, so the result is always a state that the row really had.
  */
 import type { NodeState } from '../../contract/node.ts';
-import { formatCursor } from '../evidence/evidence.ts';
+import { formatCursor } from '../evidence/commit-order.ts';
 import type { Queryable, Row } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import { holdsNode, type NodeRow, stateWire } from '../rows/nodes.ts';

@@ -10,7 +10,7 @@ import {
   signCheckpoint,
 } from '../../contract/evidence/integrity/checkpoint.ts';
 import { chainHead, cursorOf, type Entry, emptyHead, packEntries } from '../../contract/evidence/integrity/entries.ts';
-import { type Cursor, formatCursor, parseCursor, startCursor } from '../evidence/evidence.ts';
+import { type Cursor, formatCursor, parseCursor, startCursor } from '../evidence/commit-order.ts';
 import type { Installation } from '../keys/installation.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { type EvidenceSigner, exportPublicKey } from './signer.ts';

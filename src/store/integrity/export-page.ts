@@ -6,7 +6,7 @@ import { type CheckpointBody, checkpointHash, readCheckpoint } from '../../contr
 import { cursorOf, unpackEntries } from '../../contract/evidence/integrity/entries.ts';
 import type { ExportRecord, RowRecord } from '../../contract/evidence/integrity/export-record.ts';
 import { type RowText, rowHash } from '../../contract/evidence/integrity/row-hash.ts';
-import { type Cursor, formatCursor, parseCursor, startCursor } from '../evidence/evidence.ts';
+import { type Cursor, formatCursor, parseCursor, startCursor } from '../evidence/commit-order.ts';
 import type { Queryable } from '../pg/database.ts';
 import { rowTextColumns } from './row-text.ts';
 

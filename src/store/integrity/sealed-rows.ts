@@ -7,7 +7,7 @@ import {
 } from '../../contract/evidence/integrity/checkpoint.ts';
 import { chainHead, type Entry, entryOf, unpackEntries } from '../../contract/evidence/integrity/entries.ts';
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
-import { isAfter } from '../evidence/evidence.ts';
+import { isAfter } from '../evidence/commit-order.ts';
 import type { Queryable } from '../pg/database.ts';
 import { chainEnd } from './checkpoints.ts';
 import type { EvidenceSigner } from './signer.ts';

@@ -6,7 +6,7 @@
 import type { KeyRing } from '../../base/credentials/key-ring.ts';
 import { type Entry, entryOf, packEntries } from '../../contract/evidence/integrity/entries.ts';
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
-import { type Cursor, isAfter } from '../evidence/evidence.ts';
+import { type Cursor, isAfter, settled } from '../evidence/commit-order.ts';
 import type { Installation } from '../keys/installation.ts';
 import type { Database, Transaction } from '../pg/database.ts';
 import { chainWriter, lockChain, tryLockChain } from './checkpoints.ts';
@@ -41,7 +41,7 @@ const settledAfter = `
   from evidence
   where (xid, seq) > ($1::xid8, $2::bigint)
     -- A running transaction may still add rows at or after its own id.
-    and xid < pg_snapshot_xmin(pg_current_snapshot())
+    and ${settled}
   order by evidence.xid, evidence.seq
   limit ${maxBatchRows + 1}`;
 

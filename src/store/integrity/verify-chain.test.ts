@@ -8,7 +8,7 @@ import { now, type SealedStore, sealedStore } from '../../../test/support/sealed
 import { encodeCheckpoint, signCheckpoint } from '../../contract/evidence/integrity/checkpoint.ts';
 import { entryOf, packEntries } from '../../contract/evidence/integrity/entries.ts';
 import { hashedColumns, type RowText } from '../../contract/evidence/integrity/row-hash.ts';
-import { parseCursor } from '../evidence/evidence.ts';
+import { parseCursor } from '../evidence/commit-order.ts';
 import { rowTextColumns } from './row-text.ts';
 import { createSealer } from './sealer.ts';
 

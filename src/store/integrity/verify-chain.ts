@@ -12,7 +12,7 @@ import {
 import { compareRows, type RowFault, type SealedEntry } from '../../contract/evidence/integrity/compare-rows.ts';
 import { chainHead, entryOf, packEntries, unpackEntries } from '../../contract/evidence/integrity/entries.ts';
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
-import { type Cursor, parseCursor, startCursor } from '../evidence/evidence.ts';
+import { type Cursor, parseCursor, startCursor } from '../evidence/commit-order.ts';
 import type { Queryable } from '../pg/database.ts';
 import { rowTextColumns } from './row-text.ts';
 import type { EvidenceSigner } from './signer.ts';

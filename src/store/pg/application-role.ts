@@ -24,6 +24,6 @@ export async function grantApplication(client: pg.Client, role: string, hasMigra
     grant select, insert, update, delete on all tables in schema public to ${to};
     grant usage, select on all sequences in schema public to ${to};
     revoke update, delete, truncate on ${[...partitions.rows.map(({ name }) => name), ...sealTables].join(', ')} from ${to};
-    revoke insert, update, delete on evidence_cuts, schema_migrations from ${to};
+    revoke insert, update, delete on evidence_cuts, evidence_eras, schema_migrations from ${to};
     grant execute on function evidence_closed_pieces, evidence_extend, evidence_cut to ${to}`);
 }

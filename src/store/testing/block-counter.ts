@@ -1,6 +1,7 @@
 /**
  * Counts the blocks that reads touch, so that tests can compare small histories with large ones.
  */
+import { settled } from '../evidence/commit-order.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable } from '../pg/database.ts';
 
@@ -48,7 +49,7 @@ export async function recordMany(db: Database, count: number, fact: (index: numb
  */
 export async function areFactsSettled(db: Queryable): Promise<boolean> {
   const [row] = await db.query<{ settled: boolean }>(
-    'select coalesce(bool_and(xid < pg_snapshot_xmin(pg_current_snapshot())), true) as settled from evidence',
+    `select coalesce(bool_and(${settled}), true) as settled from evidence`,
   );
   return row?.settled ?? false;
 }

@@ -23,7 +23,7 @@ import { problemBody } from '../../../src/contract/errors/problem-body.ts';
 import type { RouteDeclaration } from '../../../src/contract/route.ts';
 import { routes } from '../../../src/contract/routes.ts';
 import { isAgentPath, targetOf } from '../../../src/relay/listener.ts';
-import { parseCursor } from '../../../src/store/evidence/evidence.ts';
+import { parseCursor } from '../../../src/store/evidence/commit-order.ts';
 import { parseLogCursor } from '../../../src/store/logs/node-logs.ts';
 import { expectLinear } from '../../support/growth.ts';
 import { hostileBootReports, hostileJson, hostileText, hostileYaml } from '../support/hostile-input.ts';

@@ -1,4 +1,6 @@
-/** Rules about what only some files may do: read a clock, hold SQL, write a status. */
+/**
+ * Rules about what only some files may do: read a clock, hold SQL, write a status, order evidence.
+ */
 import {
   child,
   eachFile,
@@ -208,4 +210,27 @@ const outcomesAreRead: Rule = {
   ],
 };
 
-export const callRules: Rule[] = [oneClock, sqlAtHome, onlyTransitions, outcomesAreRead];
+const knowsTheOrder = ['src/store/evidence/commit-order.ts', 'src/store/evidence/eras.ts'];
+
+const oneCommitOrder: Rule = {
+  name: 'only commit-order.ts knows which facts are settled',
+  check: eachFile(
+    (path) => isServerProduct(path) && !knowsTheOrder.includes(path),
+    (source) =>
+      stringsOf(source)
+        .filter((text) => /pg_(current_)?snapshot|evidence_(settled_below|position|era)\b/.test(text))
+        .map(
+          (text) => `compares transaction ids; use src/store/evidence/commit-order.ts: ${text.trim().split('\n')[0]}`,
+        ),
+  ),
+  broken: [
+    "const q = 'select * from evidence where xid < pg_snapshot_xmin(pg_current_snapshot())';",
+    'const q = `select * from evidence where xid < evidence_settled_below()`;',
+  ].map((text) => [file('src/store/rows/a.ts', text)]),
+  fine: [
+    file('src/store/evidence/commit-order.ts', "const q = 'xid < evidence_settled_below()';"),
+    file('src/store/rows/a.ts', "const q = 'select xid from evidence order by xid, seq';"),
+  ],
+};
+
+export const callRules: Rule[] = [oneClock, sqlAtHome, onlyTransitions, outcomesAreRead, oneCommitOrder];

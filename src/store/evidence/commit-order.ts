@@ -1,0 +1,91 @@
+/**
+ * The order of evidence: the one place that knows how a fact's position is made and when it is
+ * settled. A position is `(xid, seq)`. `xid` holds an era in its upper bits and the id of a
+ * transaction below them, because ids start again in a restored dump and after a lossy failover.
+ * The SQL functions are in migration 0058.
+ */
+import type { Queryable } from '../pg/database.ts';
+
+export interface Cursor {
+  xid: string;
+  seq: string;
+}
+
+export const startCursor: Cursor = { xid: '0', seq: '0' };
+
+export const formatCursor = (cursor: Cursor) => `${cursor.xid}-${cursor.seq}`;
+
+/** Whether `cursor` comes after `other` in commit order. */
+export const isAfter = (cursor: Cursor, other: Cursor): boolean =>
+  cursor.xid === other.xid ? BigInt(cursor.seq) > BigInt(other.seq) : BigInt(cursor.xid) > BigInt(other.xid);
+
+const highestXid = 2n ** 64n - 1n;
+const highestSeq = 2n ** 63n - 1n;
+
+export function parseCursor(text: string): Cursor | undefined {
+  const match = /^(\d{1,20})-(\d{1,19})$/.exec(text);
+  if (match?.[1] === undefined || match[2] === undefined) return undefined;
+  const [, xid, seq] = match;
+  return BigInt(xid) <= highestXid && BigInt(seq) <= highestSeq ? { xid, seq } : undefined;
+}
+
+/**
+ * SQL: no running transaction can add a fact at or before this row. The planner inlines the
+ * function, so the condition is as fast as a comparison with a constant.
+ */
+export const settled = 'xid < evidence_settled_below()';
+
+const eraBits = 48n;
+
+/** The era of a fact's `xid`. */
+export const eraOf = (xid: string): bigint => BigInt(xid) >> eraBits;
+
+/** The first `xid` of an era. */
+export const startOf = (era: bigint): bigint => era << eraBits;
+
+/** Returns the newest position before which no further fact can appear. */
+export async function headCursor(db: Pick<Queryable, 'query'>): Promise<Cursor> {
+  const [row] = await db.query<Cursor>(
+    `select xid::text as xid, seq::text as seq
+     from evidence
+     where ${settled}
+     order by evidence.xid desc, evidence.seq desc
+     limit 1`,
+  );
+  return row ?? startCursor;
+}
+
+async function isFromLostHistory(db: Pick<Queryable, 'query'>, cursor: Cursor): Promise<boolean> {
+  const [present] = await db.query<{ below: string }>('select evidence_settled_below()::text as below', [], {
+    prepared: true,
+  });
+  const below = present?.below ?? '0';
+  if (eraOf(cursor.xid) >= eraOf(below)) return BigInt(cursor.xid) >= BigInt(below);
+  if (cursor.xid === startCursor.xid) return false;
+  const [last] = await db.query<Cursor>(
+    `select xid::text as xid, seq::text as seq
+     from evidence
+     where xid < $1::xid8
+     order by evidence.xid desc, evidence.seq desc
+     limit 1`,
+    [String(startOf(eraOf(cursor.xid) + 1n))],
+  );
+  return isAfter(cursor, last ?? startCursor);
+}
+
+export interface Resumption {
+  /** Reading on from here returns every new fact once. */
+  cursor: Cursor;
+  /**
+   * The reader remembers facts that this database does not have: it was restored, or a failover
+   * lost its newest commits. The reader must read the present state again.
+   */
+  lost: boolean;
+}
+
+/** Where a reader continues that has read up to `cursor`, perhaps before a restore. */
+export async function resumeFrom(db: Pick<Queryable, 'query'>, cursor: Cursor): Promise<Resumption> {
+  if (!(await isFromLostHistory(db, cursor))) return { cursor, lost: false };
+  const head = await headCursor(db);
+  return { cursor: isAfter(cursor, head) ? head : cursor, lost: true };
+}
