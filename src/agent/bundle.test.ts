@@ -48,7 +48,7 @@ test.for(versions)('the bundle runs on Node $version', async ({ path }) => {
     const task_id = server.queue('release.clean', { nonce: 'n' });
     await until(() => server.results.get(task_id)?.status === 'succeeded', 'a result');
     await until(() => server.lines.some(({ line }) => line === 'hello'), 'the output of the command');
-    agent.kill('SIGTERM');
+    agent.kill('SIGINT');
     expect((await agent.exit).code).toBe(0);
     expect(agent.output()).not.toContain('Warning');
   } finally {

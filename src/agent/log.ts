@@ -10,8 +10,8 @@ export interface Log {
   error(message: string, facts?: Fields): void;
   /** Returns the same log with more ids on every line. */
   with(ids: Fields): Log;
-  /** Appends output lines of the command, `setup` or `clean`. */
-  lines(stream: LogStream, lines: string[]): void;
+  /** Appends output lines of the command, `setup` or `clean`. `at` is when they were read. */
+  lines(stream: LogStream, lines: string[], at?: string): void;
 }
 
 export interface LogParts {
@@ -36,8 +36,7 @@ export function agentLog(parts: LogParts): Log {
     warn: (message, facts = {}) => write('warn', message, facts),
     error: (message, facts = {}) => write('error', message, facts),
     with: (ids) => agentLog({ ...parts, ids: () => ({ ...parts.ids(), ...ids }) }),
-    lines(stream, lines) {
-      const at = timestamp();
+    lines(stream, lines, at = timestamp()) {
       if (lines.length > 0) parts.spool.append(lines.map((line) => ({ at, stream, line: parts.redact(line) })));
     },
   };

@@ -24,6 +24,8 @@ export const usage = `Usage: slipway agent --server URL (--join-token-file F | -
   --ca FILE              certificate authority (PEM) to trust for the control plane; also read from SLIPWAY_CA
   --allow-insecure-http  allow sending credentials to other hosts over http://; also read from SLIPWAY_ALLOW_INSECURE_HTTP
   --stream               keep one connection open for heartbeats and tasks, instead of one call for each
+  --stop-ends-command    end the command at SIGTERM too; without this flag only SIGINT and the server end it, and
+                         the next agent on this directory adopts it
   --otlp-endpoint URL    an OpenTelemetry collector that receives a span for each task; also read from SLIPWAY_OTLP_ENDPOINT
   --dir D                directory for the agent's state (default: .slipway-agent)
   -- command …           command to supervise; the node is ready when the command has run for a moment, or,
@@ -48,6 +50,7 @@ const flags = {
   ca: { type: 'string' },
   'otlp-endpoint': { type: 'string' },
   stream: { type: 'boolean' },
+  'stop-ends-command': { type: 'boolean' },
   dir: { type: 'string' },
   help: { type: 'boolean' },
 } as const;
@@ -124,6 +127,7 @@ export function configFromCommandLine(
     name: values.name ?? (join_token ? nodeNameFrom(hostname()) : null),
     base_url: values['base-url'],
     stream: values.stream,
+    stop_ends_command: values['stop-ends-command'],
     otlp_endpoint: values['otlp-endpoint'],
     ca: readAuthority(values.ca),
     dir: resolve(values.dir ?? '.slipway-agent'),

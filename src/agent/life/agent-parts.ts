@@ -22,6 +22,10 @@ export interface AgentSurroundings {
   env: NodeJS.ProcessEnv;
   /** Aborted when the agent should stop. */
   stop: AbortSignal;
+  /** Whether the stop ends the command too. Otherwise the next agent adopts the command. */
+  stopEndsCommand(): boolean;
+  /** Program and arguments that run the agent's file. */
+  agent_program: readonly string[];
   print(line: string): void;
   /** Registers a synchronous callback that runs whenever the process exits. */
   atExit(run: () => void): void;
@@ -43,7 +47,8 @@ export interface AgentParts {
   shell: ShellParts;
 }
 
-export function agentParts(config: AgentConfig, { clock, timing, env, print }: AgentSurroundings): AgentParts {
+export function agentParts(config: AgentConfig, surroundings: AgentSurroundings): AgentParts {
+  const { clock, timing, env, print, agent_program } = surroundings;
   const state = openState(config);
   const directory = agentDirectory(config.dir);
   const spoolDirectory = join(directory, 'spool');
@@ -64,7 +69,7 @@ export function agentParts(config: AgentConfig, { clock, timing, env, print }: A
   const { isCrowded } = spool;
   const shell = { clock, log, isCrowded, cwd: config.work_dir, env: childEnv, secret_env: config.secret_env };
   const shared = { config, clock, timing, state, facts, log, stages, report };
-  const work = workload({ ...shared, isCrowded, env: childEnv });
+  const work = workload({ ...shared, spool, agent_program, env: childEnv });
   return { ...shared, spool, time, checkResults: createCheckResults(), work, shell };
 }
 

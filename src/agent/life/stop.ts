@@ -39,24 +39,35 @@ export function crashed(error: unknown): AgentEnd {
 }
 
 /**
- * Reports `stopping`, ends the workload and ships the last log lines, each within a time limit.
- * `shipper` is null if the agent never registered; then there is no node to report for.
+ * Ends the agent, each step within a time limit. A stop that leaves the command running says no
+ * goodbye, because the machine still works: the next agent adopts the command. Only a fence and a
+ * stop that asks for it end the command. `shipper` is null if the agent never registered; then there
+ * is no node to report for.
  */
 export async function shutDown(
   parts: AgentParts,
   server: ControlPlane,
   shipper: LogShipper | null,
   { code, reason }: AgentEnd,
+  stopEndsCommand: boolean,
 ): Promise<void> {
   const { clock, timing, report, work, log } = parts;
-  log.info('agent ended', { code, reason });
-  const stoppedShipper = code === 'stopped' ? shipper : null;
-  report.set('stopping');
-  const reportStopping = (until: AbortSignal) => server.heartbeat(report.current(), until);
-  await Promise.all([stoppedShipper ? withTimeLimit(clock, timing.farewell_ms, reportStopping) : null, work.end()]);
+  const isFenced = code === 'instance_fenced';
+  const endsCommand = isFenced || (code === 'stopped' && stopEndsCommand);
+  const isLeft = !endsCommand && (await work.leave());
+  log.info('agent ended', { code, reason, command: isLeft ? 'left running' : 'ended' });
+  const finalShipper = code === 'stopped' || isFenced ? shipper : null;
+  if (!isLeft) {
+    report.set('stopping');
+    const reportStopping = (until: AbortSignal) => server.heartbeat(report.current(), until);
+    const saysGoodbye = code === 'stopped' && shipper !== null;
+    await Promise.all([
+      saysGoodbye ? withTimeLimit(clock, timing.farewell_ms, reportStopping) : null,
+      endsCommand ? work.end() : null,
+    ]);
+  }
   // No process of a fenced instance may run at the same time as its successor.
-  if (code === 'instance_fenced') await endProcesses(work.processes(), timing.stop_grace_ms, clock);
-  const finalShipper = code === 'instance_fenced' ? shipper : stoppedShipper;
+  if (isFenced) await endProcesses(work.processes(), timing.stop_grace_ms, clock);
   if (finalShipper) await withTimeLimit(clock, timing.farewell_ms, finalShipper.flush);
 }
 

@@ -8,9 +8,11 @@ import { lineSplitter } from './line-splitter.ts';
 /** The pause after each chunk while the spool is crowded. It slows the child but never stops it. */
 const crowded_pause_ms = 50;
 
+export type OutputLog = Pick<Log, 'lines' | 'warn'>;
+
 export interface OutputParts {
   clock: Clock;
-  log: Log;
+  log: OutputLog;
   isCrowded(): boolean;
   onLine?(line: string): void;
 }

@@ -4,15 +4,20 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import type { Log } from '../log.ts';
-import { until } from '../testing/agent-process.ts';
+import { openSpool } from '../spool/spool.ts';
+import { agentProgram, until } from '../testing/agent-process.ts';
 import { defaultTiming } from '../timing.ts';
 import { type Command, superviseCommand } from './command.ts';
+import { commandRecords } from './command-record.ts';
 import { processRows } from './process-table.ts';
 
 const dirs: string[] = [];
 const commands: Command[] = [];
 afterEach(async () => {
-  for (const command of commands.splice(0)) await command.stop(100);
+  for (const command of commands.splice(0)) {
+    await command.stop(100);
+    await command.outputEnds();
+  }
   for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true, force: true });
 });
 
@@ -23,8 +28,12 @@ const timing = {
   crash_loop: { exits: 3, window_ms: 1_500 },
 };
 
-function supervise(
-  script: string,
+type Rest = [env?: NodeJS.ProcessEnv, ready_after_ms?: number, isCrowded?: () => boolean];
+
+const supervise = (script: string, ...rest: Rest) => superviseArgv(['/bin/sh', '-c', script], ...rest);
+
+function superviseArgv(
+  argv: string[],
   env: NodeJS.ProcessEnv = {},
   ready_after_ms = timing.ready_after_ms,
   isCrowded = () => false,
@@ -35,22 +44,27 @@ function supervise(
   const pids: number[] = [];
   const lines: string[] = [];
   const log: Log = {
-    info() {},
+    info: (message, facts) => void (message === 'command started' && pids.push(Number(facts?.pid))),
     warn() {},
     error() {},
     with: () => log,
     lines: (stream, logged) => void lines.push(...logged.map((line) => `${stream} ${line}`)),
   };
   const command = superviseCommand({
-    argv: ['/bin/sh', '-c', script],
-    cwd: dir,
-    env: () => ({ PATH: process.env.PATH, ...env }),
+    argv,
+    config: { work_dir: dir, secret_env: [] },
+    env: () => ({ PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env }),
     clock: systemClock,
     log,
     timing: { ...timing, ready_after_ms },
-    isCrowded,
+    spool: { ...openSpool(join(dir, 'spool'), systemClock), isCrowded },
+    agent_program: agentProgram,
+    records: commandRecords(dir),
+    owner: 'owner',
+    command_digest: 'digest',
+    node_instance_id: () => null,
+    leftovers: () => [],
     events: {
-      launched: (pid) => void pids.push(pid),
       ready: () => void eventLog.push('ready'),
       ended: (how) => void eventLog.push(how),
       crashLooping: () => void eventLog.push('crash loop'),
@@ -113,23 +127,7 @@ test('reports a crash loop after repeated exits, and ready after the command sta
 });
 
 test('a program that cannot be started counts as an exit', async () => {
-  const { eventLog } = supervise('true');
-  const missing = superviseCommand({
-    argv: ['/nonexistent/program'],
-    cwd: tmpdir(),
-    env: () => ({}),
-    clock: systemClock,
-    log: { info() {}, warn() {}, error() {}, with: () => Object.create(null), lines() {} },
-    timing,
-    isCrowded: () => false,
-    events: {
-      launched() {},
-      ready() {},
-      ended: (how) => void eventLog.push(how),
-      crashLooping: () => void eventLog.push('crash loop'),
-    },
-  });
-  commands.push(missing);
+  const { command: missing, eventLog } = superviseArgv(['/nonexistent/program']);
   missing.start();
   await until(() => eventLog.includes('crash loop'), 'a crash loop');
   expect(eventLog[0]).toContain('could not be started');

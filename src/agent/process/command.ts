@@ -1,50 +1,65 @@
 /**
  * Supervises the pool's command in its own process group: logs its output and restarts it when it
- * ends. The caller gets events and decides what they mean for the node.
+ * ends. The caller gets events and decides what they mean for the node. The command is the child of
+ * a shim, so it survives the agent, and the next agent adopts it.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import type { Readable } from 'node:stream';
 import { backoff } from '../../base/backoff.ts';
-import type { CancelTimer, Clock } from '../../base/clock.ts';
-import type { Log } from '../log.ts';
+import type { CancelTimer } from '../../base/clock.ts';
+import type { AgentConfig } from '../state/config.ts';
 import type { Timing } from '../timing.ts';
-import { logOutput } from './child-output.ts';
-import { endGroup, signalGroup } from './process-group.ts';
+import type { CommandRecord, CommandRecords } from './command-record.ts';
+import { endGroup, endProcesses } from './process-group.ts';
+import { bootId, type ProcessId, type ProcessRow } from './process-table.ts';
+import { adoptRun, type CommandRun, launchRun, type RunEvents, type RunParts } from './shim/command-run.ts';
+import { type CommandEnd, describeEnd } from './shim/run-files.ts';
 
 export interface CommandEvents {
-  /** A process was started. Its pid is also its group id. */
-  launched(pid: number): void;
   /** The command accepts work. */
   ready(): void;
-  ended(how: string): void;
+  /** The command ended, and the agent did not end it. */
+  ended(how: string, end: CommandEnd): void;
   /** The command ended too often within the crash loop window. */
   crashLooping(message: string): void;
 }
 
-export interface CommandParts {
+export interface CommandParts extends RunParts {
+  config: Pick<AgentConfig, 'work_dir' | 'secret_env'>;
   argv: string[];
-  cwd: string;
   /** Called at each start. */
   env(): NodeJS.ProcessEnv;
-  clock: Clock;
-  log: Log;
+  records: CommandRecords;
+  /** See the record. */
+  owner: string;
+  command_digest: string;
+  node_instance_id(): string | null;
   timing: Timing;
-  isCrowded(): boolean;
+  /** Processes of a run whose shim is gone, identified without the numbers in its record. */
+  leftovers(): ProcessRow[];
   events: CommandEvents;
 }
 
 export interface Command {
   start(): void;
   /**
+   * Continues to supervise the run in the record. If it has ended meanwhile, reports how, and
+   * `start` starts the command again.
+   */
+  adopt(record: CommandRecord): void;
+  /**
    * Ends the command with its process group and does not restart it. Returns whether the whole
    * group has ended.
    */
   stop(grace_ms: number): Promise<boolean>;
+  /** Lets the command run, and supervises it no more. */
+  leave(): Promise<void>;
   /**
-   * Resolves when all output has been read. Closes the pipe after a time limit, because a process
-   * that left the group may hold it open.
+   * Resolves when all output has been read. Ends the shim after a time limit, because a process
+   * that left the group may hold the output open.
    */
   outputEnds(): Promise<void>;
+  isRunning(): boolean;
+  /** The pids of the shims. */
+  shims(): number[];
   /** Kills the group. Synchronous, so that an exiting agent can call it. */
   kill(): void;
 }
@@ -53,20 +68,21 @@ export interface Command {
 const readyLine = 'SLIPWAY_READY';
 const announcesReady = (env: NodeJS.ProcessEnv) => env.SLIPWAY_READY_LINE === '1';
 
-/** A pipe buffers little output, but the agent reads it slowly while the spool is crowded. */
-const output_ends_within_ms = 5_000;
-
 export function superviseCommand(parts: CommandParts): Command {
-  const { argv, clock, log, timing, events } = parts;
+  const { argv, clock, log, timing, events, records, config } = parts;
   const pauses = backoff(timing.command_restart);
   let shouldRun = false;
-  let child: ChildProcess | null = null;
+  /** The agent ended the command itself, so its end is not reported. */
+  let isStopped = false;
+  let isLaunchDue = false;
+  let current: CommandRun | null = null;
+  /** Runs whose output is still read. */
+  const runs = new Set<CommandRun>();
   let timers: CancelTimer[] = [];
   let exitTimes: number[] = [];
   let isLooping = false;
   /** Resolves when the process group of the last run has ended. */
   let groupEnded: Promise<boolean> = Promise.resolve(true);
-  const outputs = new Set<Readable>();
 
   const clearTimers = () => {
     for (const cancel of timers) cancel();
@@ -74,9 +90,6 @@ export function superviseCommand(parts: CommandParts): Command {
   };
   const schedule = (ms: number, run: () => void) => timers.push(clock.after(ms, run));
 
-  const markReady = () => {
-    if (!isLooping) events.ready();
-  };
   const markStable = () => {
     exitTimes = [];
     pauses.reset();
@@ -84,74 +97,128 @@ export function superviseCommand(parts: CommandParts): Command {
     isLooping = false;
   };
 
-  const launch = () => {
-    const [program = '', ...args] = argv;
-    const env = parts.env();
-    const started = spawn(program, args, { cwd: parts.cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    child = started;
-    const onLine = (line: string) => {
-      if (line.trim() === readyLine && announcesReady(env) && child === started) markReady();
+  /** `open` returns a run that reports no event before this function returns. */
+  const supervise = (name: string, isReadyByTime: boolean, open: (runEvents: RunEvents) => CommandRun) => {
+    const markReady = () => {
+      if (current !== run) return;
+      records.update(name, { is_ready: true });
+      if (!isLooping) events.ready();
     };
-    logOutput(started.stdout, 'stdout', { ...parts, onLine });
-    logOutput(started.stderr, 'stderr', parts);
-    for (const output of [started.stdout, started.stderr]) {
-      outputs.add(output);
-      output.once('close', () => outputs.delete(output));
-    }
-    started.once('error', (error) => handleEnd(started, `could not be started: ${error.message}`));
-    started.once('exit', (code, signal) => {
-      handleEnd(started, code === null ? `was ended by ${signal}` : `exited with code ${code}`);
+    const run = open({
+      launched(pid) {
+        const wasReady = records.read()?.is_ready === true;
+        records.update(name, { group: pid });
+        if (wasReady) markReady();
+        else if (isReadyByTime) schedule(timing.ready_after_ms, markReady);
+        schedule(timing.crash_loop.window_ms, markStable);
+      },
+      line(line) {
+        if (!isReadyByTime && line.trim() === readyLine) markReady();
+      },
+      ended: (end) => handleEnd(run, end),
     });
-    if (started.pid === undefined) return;
-    events.launched(started.pid);
-    log.info('command started', { pid: started.pid, command: argv });
-    if (!announcesReady(env)) schedule(timing.ready_after_ms, markReady);
-    schedule(timing.crash_loop.window_ms, markStable);
+    current = run;
+    runs.add(run);
+    run.done.then(() => runs.delete(run));
   };
 
-  const handleEnd = async (ended: ChildProcess, how: string) => {
-    if (child !== ended) return;
-    child = null;
+  const launch = () => {
+    const env = definedOnly(parts.env());
+    const run = records.newRun();
+    const spec = { argv, cwd: config.work_dir, env, secret_env: config.secret_env };
+    const { owner, command_digest } = parts;
+    const onShim = (shim: ProcessId) =>
+      records.write({
+        ...{ run, group: null, shim, boot_id: bootId(), owner, command_digest },
+        ...{ node_instance_id: parts.node_instance_id(), is_ready: false, is_stopped: false },
+      });
+    supervise(run, !announcesReady(env), (runEvents) =>
+      launchRun(parts, records.directoryOf(run), spec, onShim, {
+        ...runEvents,
+        launched(pid) {
+          log.info('command started', { pid, command: argv });
+          runEvents.launched(pid);
+        },
+      }),
+    );
+  };
+
+  const launchIn = async (ms: number) => {
+    if (isLaunchDue) return;
+    isLaunchDue = true;
+    await groupEnded;
+    schedule(ms, () => {
+      isLaunchDue = false;
+      if (shouldRun && !current) launch();
+    });
+  };
+
+  /** Remaining processes of the group could hold ports and files that the next run needs. */
+  const endRest = (run: CommandRun): Promise<boolean> => {
+    const group = run.pid();
+    if (group === null) return Promise.resolve(true);
+    if (run.isGroupKnown()) return endGroup(group, timing.stop_grace_ms, clock);
+    return endProcesses(parts.leftovers(), timing.stop_grace_ms, clock);
+  };
+
+  const handleEnd = (run: CommandRun, end: CommandEnd) => {
+    if (current !== run) return;
+    current = null;
     clearTimers();
-    if (!shouldRun) return;
+    if (isStopped) return;
+    const how = describeEnd(end);
     const { exits: max_exits, window_ms } = timing.crash_loop;
     exitTimes = [...exitTimes.filter((at) => clock.monotonicMs() - at < window_ms), clock.monotonicMs()];
     isLooping ||= exitTimes.length >= max_exits;
     const wait_ms = pauses.nextMs();
     log.warn('command ended and will be restarted', { how, restart_in_ms: Math.round(wait_ms) });
-    events.ended(how);
+    events.ended(how, end);
     if (isLooping)
       events.crashLooping(`the command ended ${exitTimes.length} times within ${window_ms / 1000} s; last it ${how}`);
-    // Remaining processes of the group could hold ports and files that the next run needs.
-    if (ended.pid) groupEnded = endGroup(ended.pid, timing.stop_grace_ms, clock);
-    await groupEnded;
-    if (shouldRun && !child) schedule(wait_ms, launch);
+    groupEnded = endRest(run);
+    if (shouldRun) launchIn(wait_ms);
   };
 
   return {
     start() {
       if (shouldRun) return;
       shouldRun = true;
-      launch();
+      isStopped = false;
+      if (!current) launchIn(0);
+    },
+    adopt({ run, shim, boot_id }) {
+      log.info('adopting the command that an earlier agent started', { shim: shim.pid });
+      const runningShim = boot_id === bootId() ? shim : null;
+      supervise(run, !announcesReady(parts.env()), (runEvents) =>
+        adoptRun(parts, records.directoryOf(run), runningShim, runEvents),
+      );
     },
     async stop(grace_ms) {
       shouldRun = false;
+      isStopped = true;
+      isLaunchDue = false;
       clearTimers();
       exitTimes = [];
       isLooping = false;
-      const pid = child?.pid;
-      return pid === undefined ? groupEnded : endGroup(pid, grace_ms, clock);
+      const hasEnded = await (current ? current.stop(grace_ms) : groupEnded);
+      if (hasEnded) records.stopped();
+      return hasEnded;
+    },
+    async leave() {
+      shouldRun = false;
+      clearTimers();
+      await Promise.all([...runs].map((run) => run.leave()));
     },
     async outputEnds() {
-      const closed = [...outputs].map((output) => new Promise((resolve) => output.once('close', resolve)));
-      const cancel = clock.after(output_ends_within_ms, () => {
-        for (const output of outputs) output.destroy();
-      });
-      await Promise.all(closed);
-      cancel();
+      await Promise.all([...runs].map((run) => run.outputEnds()));
     },
+    isRunning: () => current !== null,
+    shims: () => [...runs].flatMap(({ shim }) => shim?.pid ?? []),
     kill() {
-      if (child?.pid) signalGroup(child.pid, 'SIGKILL');
+      current?.kill();
     },
   };
 }
+
+const definedOnly = (env: NodeJS.ProcessEnv): Record<string, string> =>
+  Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));

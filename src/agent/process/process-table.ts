@@ -49,6 +49,18 @@ export function processRows(): ProcessRow[] {
   return pids.flatMap((pid) => processRow(pid) ?? []).filter(({ state }) => state !== 'Z');
 }
 
+/** Identifies a process of this boot, because pids are reused. */
+export type ProcessId = Pick<ProcessRow, 'pid' | 'start'>;
+
+/** Zombies do not run. */
+export function isRunning({ pid, start }: ProcessId): boolean {
+  const row = processRow(pid);
+  return row !== null && row.start === start && row.state !== 'Z';
+}
+
+/** Start times count from the boot, so they identify a process only together with the boot. */
+export const bootId = (): string => readIfReadable('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
+
 export function commandLine(pid: number): string {
   return (readIfReadable(`/proc/${pid}/cmdline`) ?? '').replaceAll('\0', ' ').trim();
 }
@@ -56,17 +68,18 @@ export function commandLine(pid: number): string {
 export const instanceTag = 'SLIPWAY_NODE_INSTANCE_ID';
 
 /**
- * Lists the processes of the instance, without this agent and its ancestors: processes with the tag
+ * Lists the processes of these instances, without this agent and its ancestors: processes with a tag
  * in their environment, their descendants, and the descendants of the agent.
  */
-export function instanceProcesses(node_instance_id: string): ProcessRow[] {
+export function instanceProcesses(node_instance_ids: readonly string[]): ProcessRow[] {
   const rows = processRows();
   const byPid = new Map(rows.map((row) => [row.pid, row]));
   const ancestors = new Set<number>();
   for (let pid: number | undefined = process.pid; pid && !ancestors.has(pid); pid = byPid.get(pid)?.ppid)
     ancestors.add(pid);
-  const tag = `${instanceTag}=${node_instance_id}`;
-  const isTagged = ({ pid }: ProcessRow) => (readIfReadable(`/proc/${pid}/environ`) ?? '').split('\0').includes(tag);
+  const tags = new Set(node_instance_ids.map((id) => `${instanceTag}=${id}`));
+  const isTagged = ({ pid }: ProcessRow) =>
+    (readIfReadable(`/proc/${pid}/environ`) ?? '').split('\0').some((entry) => tags.has(entry));
   const members = new Map(rows.filter((row) => !ancestors.has(row.pid) && isTagged(row)).map((row) => [row.pid, row]));
   // Rows are not sorted by descent, so repeat until no new descendant is found.
   for (let previousSize = -1; previousSize !== members.size; ) {

@@ -9,39 +9,15 @@ import type { BootStages } from '../life/boot-stages.ts';
 import type { SelfReport } from '../life/report.ts';
 import type { Log } from '../log.ts';
 import type { FactBox } from '../spool/fact-box.ts';
+import type { Spool } from '../spool/spool.ts';
 import type { AgentConfig } from '../state/config.ts';
-import { readJsonFile, writeAtomically } from '../state/durable-file.ts';
-import { isFields } from '../state/shape.ts';
 import { agentDirectory, type StateFile } from '../state/state-file.ts';
 import type { Timing } from '../timing.ts';
 import { type Command, superviseCommand } from './command.ts';
-import { endProcesses } from './process-group.ts';
-import { instanceProcesses, type ProcessRow } from './process-table.ts';
-
-const recordPath = (agent_directory: string) => join(agent_directory, 'command.json');
-
-const commandWasStarted = (agent_directory: string) => existsSync(recordPath(agent_directory));
-
-function recordCommand(agent_directory: string, pid: number): void {
-  writeAtomically(recordPath(agent_directory), JSON.stringify({ group: pid }));
-}
-
-/**
- * Ends the processes that a killed agent left behind, and returns their number. The group id may
- * have been reused, so only processes with the tag of the instance are ended.
- */
-async function endLeftoverProcesses(
-  agent_directory: string,
-  node_instance_id: string,
-  grace_ms: number,
-  clock: Clock,
-): Promise<number> {
-  const record = readJsonFile(recordPath(agent_directory));
-  if (!isFields(record)) return 0;
-  const leftovers = instanceProcesses(node_instance_id).filter(({ group }) => group === record.group);
-  await endProcesses(leftovers, grace_ms, clock);
-  return leftovers.length;
-}
+import { type CommandRecord, commandDigest, commandRecords, ownerOf } from './command-record.ts';
+import { endGroup, endProcesses } from './process-group.ts';
+import { bootId, instanceProcesses, isRunning, type ProcessRow, processRow } from './process-table.ts';
+import { readStarted } from './shim/run-files.ts';
 
 export interface WorkloadParts {
   config: AgentConfig;
@@ -52,18 +28,27 @@ export interface WorkloadParts {
   facts: FactBox;
   log: Log;
   timing: Timing;
-  isCrowded(): boolean;
+  spool: Spool;
+  agent_program: readonly string[];
   env(): NodeJS.ProcessEnv;
 }
 
 export interface Workload {
   /**
-   * Starts the command. Called after the registration, or at once if the agent was registered
-   * before: then the workload must not depend on the control plane.
+   * Continues to supervise a command that an earlier agent of this instance started. Ends what
+   * belongs to another instance, or runs with another configuration.
+   */
+  adopt(): Promise<void>;
+  /**
+   * Starts the command, unless it was adopted. Called after the registration, or at once if the
+   * agent was registered before: then the workload must not depend on the control plane.
    */
   begin(): Promise<void>;
   /** Ends the command. A restarted agent starts the command again. */
   end(): Promise<void>;
+  /** Lets the command run without this agent. Returns whether it runs. */
+  leave(): Promise<boolean>;
+  isRunning(): boolean;
   /** Ends all processes of the instance for good. Returns the processes that still run. */
   release(grace_ms: number | null): Promise<ProcessRow[]>;
   /** Starts the command again if the node was released and cleaned, and is ready again. */
@@ -78,31 +63,38 @@ const releasedMessage = 'the command was stopped by a release';
 
 export function workload(parts: WorkloadParts): Workload {
   const { config, clock, state, stages, report, facts, log, timing } = parts;
-  const directory = agentDirectory(config.dir);
+  const records = commandRecords(agentDirectory(config.dir));
   const cleanedMarker = join(config.dir, 'cleaned');
-  const instance = () => state.read().identity?.node_instance_id ?? null;
-  const processes = () => {
-    const id = instance();
-    return id === null ? [] : instanceProcesses(id);
+  const { private_key } = state.read();
+  /** A machine that joined again still runs the command under the tag of its former instance. */
+  const instances = () => [state.read().identity?.node_instance_id, records.read()?.node_instance_id];
+  const processes = () => instanceProcesses(instances().filter((id) => typeof id === 'string'));
+  /** The group id may have been reused, so only processes with a tag of the instance count. */
+  const leftovers = () => {
+    const group = records.group();
+    return group === null ? [] : processes().filter((row) => row.group === group);
   };
   let endCommandStage: (() => void) | null = null;
-  const wasStartedBefore = commandWasStarted(directory);
+  const wasStartedBefore = records.exists();
 
   const command: Command | null = config.command
     ? superviseCommand({
         ...parts,
         argv: config.command,
-        cwd: config.work_dir,
+        records,
+        leftovers,
+        owner: ownerOf(private_key),
+        command_digest: commandDigest(private_key, config),
+        node_instance_id: () => state.read().identity?.node_instance_id ?? null,
         events: {
-          launched: (pid) => recordCommand(directory, pid),
           ready() {
             endCommandStage?.();
             report.set('ready');
           },
-          ended(how) {
+          ended(how, end) {
             const restarts = state.read().command_restarts + 1;
             state.note({ command_restarts: restarts });
-            facts.addFact('command_ended', `the command ${how} and is restarted`, { how, restarts });
+            facts.addFact('command_ended', `the command ${how} and is restarted`, { how, ...end, restarts });
           },
           crashLooping: (message) => report.set('degraded', message),
         },
@@ -121,22 +113,72 @@ export function workload(parts: WorkloadParts): Workload {
     });
   };
 
+  const stop = async (grace_ms: number) => {
+    await command?.stop(grace_ms);
+    await command?.outputEnds();
+  };
+
+  /** Ends a run without reading its output, because the output belongs to a former instance. */
+  const endForeignRun = async ({ run, shim, boot_id, group }: CommandRecord) => {
+    const isShimRunning = boot_id === bootId() && isRunning(shim);
+    const shimRows = () =>
+      [processRow(shim.pid)].filter((row) => row !== null && row.start === shim.start) as ProcessRow[];
+    if (isShimRunning) {
+      // Without its shim, the command that is just being started is not started any more.
+      if (group === null) await endProcesses(shimRows(), 0, clock);
+      const known = group ?? readStarted(records.directoryOf(run))?.pid ?? null;
+      if (known !== null) await endGroup(known, timing.stop_grace_ms, clock);
+      await endProcesses(shimRows(), timing.stop_grace_ms, clock);
+    }
+    await endProcesses(leftovers(), timing.stop_grace_ms, clock);
+    records.stopped();
+  };
+
   return {
+    async adopt() {
+      const record = records.read();
+      records.removeOthers(record?.run ?? null);
+      if (record === null) {
+        // An agent of an earlier version was killed. Its command writes to pipes that nobody reads.
+        const rows = leftovers();
+        await endProcesses(rows, timing.stop_grace_ms, clock);
+        if (rows.length > 0) log.warn('ended processes that a killed agent left behind', { processes: rows.length });
+        return;
+      }
+      if (record.is_stopped) return;
+      const isOurs = record.owner === ownerOf(private_key);
+      if (!command || !isOurs) {
+        log.warn('ending a command that this configuration does not have', { pid: record.group });
+        return endForeignRun(record);
+      }
+      command.adopt(record);
+      if (record.command_digest !== commandDigest(private_key, config)) {
+        log.info('the configuration of the command has changed; ending the running one');
+        await stop(timing.stop_grace_ms);
+      } else if (state.read().command_stopped) await stop(timing.stop_grace_ms);
+    },
     async begin() {
-      const id = instance();
-      const leftoverCount = id === null ? 0 : await endLeftoverProcesses(directory, id, timing.stop_grace_ms, clock);
-      if (leftoverCount > 0) log.warn('ended processes that a killed agent left behind', { processes: leftoverCount });
       if (state.read().command_stopped) report.set('starting', releasedMessage);
       else start();
     },
-    async end() {
-      await command?.stop(timing.stop_grace_ms);
+    end: () => stop(timing.stop_grace_ms),
+    async leave() {
+      const isLeft = command?.isRunning() ?? false;
+      await command?.leave();
+      return isLeft;
     },
+    isRunning: () => command?.isRunning() ?? false,
     async release(grace_ms) {
       const grace = grace_ms ?? timing.stop_grace_ms;
       if (!state.read().command_stopped) state.update({ command_stopped: true });
       await command?.stop(grace);
-      await endProcesses(processes(), grace, clock);
+      const shims = command?.shims() ?? [];
+      await endProcesses(
+        processes().filter(({ pid }) => !shims.includes(pid)),
+        grace,
+        clock,
+      );
+      // Each shim ends after it has read the last line of the processes that were ended.
       await command?.outputEnds();
       report.set('starting', releasedMessage);
       return processes();

@@ -53,6 +53,11 @@ export interface AgentConfig {
   setup: string | null;
   command: string[] | null;
   clean: string | null;
+  /**
+   * Whether SIGTERM and SIGHUP end the command. Otherwise only SIGINT does, and the next agent adopts
+   * the command. In a container the command cannot outlive the agent.
+   */
+  stop_ends_command: boolean;
   env: Record<string, string>;
   /** Names of variables in `env` whose values are secret. */
   secret_env: string[];
@@ -80,6 +85,12 @@ export function readConfigFile(path: string): AgentConfig {
 }
 
 /** Unknown fields are accepted: an older agent must start under a newer control plane. */
+/**
+ * Process 1 takes all others with it. Without /proc, an agent cannot prove that a process is the
+ * command that an earlier agent started.
+ */
+const canOutliveAgent = process.platform === 'linux' && process.pid !== 1;
+
 export function configFrom(value: unknown): AgentConfig {
   if (!isFields(value)) throw new UsageError('the configuration must be a JSON object');
   const dir = requiredText(value, 'dir');
@@ -113,6 +124,7 @@ export function configFrom(value: unknown): AgentConfig {
     setup: optionalText(value, 'setup'),
     command: optional(value, 'command', isCommand, 'a list with at least the program'),
     clean: optionalText(value, 'clean'),
+    stop_ends_command: optional(value, 'stop_ends_command', isBoolean, 'true or false') ?? !canOutliveAgent,
     env: optional(value, 'env', isTextRecord, 'an object of strings') ?? {},
     secret_env: optional(value, 'secret_env', isTexts, 'a list of names') ?? [],
     boot_stages: optional(value, 'boot_stages', isStages, 'a list of {name, seconds}') ?? [],

@@ -5,9 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { pause, systemClock } from '../../base/clock.ts';
+import { commandRecords } from '../process/command-record.ts';
+import { endGroup, endProcesses } from '../process/process-group.ts';
+import { processRow } from '../process/process-table.ts';
+import { agentDirectory } from '../state/state-file.ts';
 import { node } from './protocol-server.ts';
 
 const entry = fileURLToPath(new URL('../main.ts', import.meta.url));
+/** Runs the agent's file, also as a shim. */
+export const agentProgram = [process.execPath, entry];
 const timeout_ms = 20_000;
 
 /** Polls a condition until it holds. `what` names it in the error after a timeout. */
@@ -31,9 +37,18 @@ export interface AgentProcess {
 export interface AgentBench {
   /** Creates a directory for an agent. */
   dir(): string;
-  start(dir: string, config: Record<string, unknown>, command?: string[]): AgentProcess;
+  start(dir: string, config: Record<string, unknown>, command?: readonly string[]): AgentProcess;
   /** Ends the agents that this bench started, and removes their directories. */
   clear(): Promise<void>;
+}
+
+/** Ends the command of an agent that left it running. */
+export async function endLeftCommand(dir: string): Promise<void> {
+  const record = commandRecords(agentDirectory(dir)).read();
+  const shim = record && processRow(record.shim.pid);
+  if (!record || shim?.start !== record.shim.start) return;
+  if (record.group !== null) await endGroup(record.group, 0, systemClock);
+  await endProcesses([shim], 0, systemClock);
 }
 
 export function agentBench(): AgentBench {
@@ -45,7 +60,7 @@ export function agentBench(): AgentBench {
       dirs.push(dir);
       return dir;
     },
-    start(dir, config, command = [process.execPath, entry]) {
+    start(dir, config, command = agentProgram) {
       const path = join(dir, 'agent.json');
       const defaults = {
         enrollment_token: 'enrol',
@@ -80,9 +95,11 @@ export function agentBench(): AgentBench {
       for (const child of children) {
         if (child.exitCode !== null || child.signalCode !== null) continue;
         const exited = new Promise((resolve) => child.once('exit', resolve));
-        child.kill('SIGTERM');
+        // SIGTERM would leave the command running.
+        child.kill('SIGINT');
         await exited;
       }
+      for (const dir of dirs) await endLeftCommand(dir);
       for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
     },
   };

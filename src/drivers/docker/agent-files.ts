@@ -32,6 +32,8 @@ function agentConfig(target: EnsureTarget) {
     workload_dirs: [inContainer.temporary, inContainer.work],
     dir_keeps: ['tmp', 'work'],
     command: command ?? null,
+    // The container ends with the agent, so SIGTERM must end the command in order.
+    stop_ends_command: true,
     env: launchEnv(env),
     requires: target.bootstrap.requires,
   };

@@ -106,7 +106,8 @@ if (existsSync('${onMachine.exit}')) {
 
 /**
  * systemd does not restart the agent after exit codes that a restart would only repeat. The control
- * plane decides whether another instance follows.
+ * plane decides whether another instance follows. Only the agent is signalled: its command survives
+ * a restart of the agent.
  */
 const unit = `[Unit]
 Description=Slipway agent
@@ -117,7 +118,7 @@ WorkingDirectory=${onMachine.dir}
 Environment=HOME=${onMachine.work} TMPDIR=${onMachine.temporary}
 ExecStart=SLIPWAY_NODE ${onMachine.bundle} --config ${onMachine.config}
 ExecStopPost=-/bin/sh -c 'SLIPWAY_NODE ${onMachine.last_word} > /dev/console'
-KillMode=mixed
+KillMode=process
 Restart=on-failure
 RestartSec=5
 RestartPreventExitStatus=2 3 10 11 12 13 14

@@ -23,8 +23,8 @@ const poll_seconds = 0.1;
 const pidsOf = ({ all }: InstanceProcesses) => all.map(({ pid }) => pid).join(', ');
 
 /**
- * Sends SIGTERM to the agent, which stops its command. Processes that outlive the agent get SIGTERM
- * once. Processes that still run when the grace period, counted from the first signal, is over are
+ * Sends SIGINT to the agent, which stops its command; at SIGTERM it would leave the command running.
+ * Processes that outlive the agent get SIGTERM once. Processes that still run when the grace period, counted from the first signal, is over are
  * killed.
  */
 export async function stop(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
@@ -46,7 +46,7 @@ export async function stop(host: LocalHost, target: DriverTarget): Promise<Drive
     return wait('killing processes that did not stop in time', { stragglers_asked: true });
   }
   if (found.agent) {
-    if (asked_at_ms === null) host.processes.signal([found.agent], 'SIGTERM');
+    if (asked_at_ms === null) host.processes.signal([found.agent], 'SIGINT');
     return wait('the agent is stopping', { stragglers_asked: false });
   }
   if (stragglers_asked !== true) host.processes.signal(found.all, 'SIGTERM');

@@ -28,5 +28,5 @@ if (setup) {
 const [program, ...args] = command ?? ['/bin/sleep', '100000'];
 const child = spawn(program, args, { cwd: work_dir, env: environment, stdio: 'inherit' });
 child.once('exit', () => process.exit(0));
-process.once('SIGTERM', () => child.kill('SIGTERM'));
+process.once('SIGINT', () => child.kill('SIGTERM'));
 writeFileSync(join(dir, 'stand-in.ready'), '');

@@ -1,0 +1,121 @@
+/**
+ * The record of the command's last run. With it a restarted agent finds the run, and can tell that
+ * it is the same and still belongs to this instance. It holds no secrets.
+ */
+import { createHmac, randomUUID } from 'node:crypto';
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { AgentConfig } from '../state/config.ts';
+import { readJsonFile, writeAtomically } from '../state/durable-file.ts';
+import { isFields, numberOf, textOf } from '../state/shape.ts';
+import { bootId, type ProcessId } from './process-table.ts';
+
+export interface CommandRecord {
+  /** The directory of the run, below the agent's directory. */
+  run: string;
+  /** The process group of the command; null until it was started. */
+  group: number | null;
+  shim: ProcessId;
+  boot_id: string;
+  /** The instance whose tag the processes have. */
+  node_instance_id: string | null;
+  /** Differs if another instance started the command: each one has its own key. */
+  owner: string;
+  /** Differs if the configuration of the command has changed. */
+  command_digest: string;
+  /** Whether the command accepted work. */
+  is_ready: boolean;
+  /** Whether the agent ended the command itself. */
+  is_stopped: boolean;
+}
+
+export interface CommandRecords {
+  /** Whether the command was started before, also by an agent of an earlier version. */
+  exists(): boolean;
+  /** Returns null if there is no run that this agent could adopt. */
+  read(): CommandRecord | null;
+  /**
+   * The process group, also from the record of an earlier version. Null if there is none, or if the
+   * machine has rebooted.
+   */
+  group(): number | null;
+  write(record: CommandRecord): void;
+  /** Changes the record, if it is about this run. */
+  update(run: string, change: Partial<CommandRecord>): void;
+  /** The agent ended the run itself, so no later agent adopts it or reports its end. */
+  stopped(): void;
+  /** Returns a new name for a run. */
+  newRun(): string;
+  directoryOf(run: string): string;
+  /** Removes what runs before this one left behind. */
+  removeOthers(run: string | null): void;
+}
+
+export function commandRecords(agent_directory: string): CommandRecords {
+  const path = join(agent_directory, 'command.json');
+  const runs = join(agent_directory, 'command');
+  const read = () => recordFrom(readJsonFile(path));
+  const write = (record: CommandRecord) => writeAtomically(path, JSON.stringify(record));
+  return {
+    exists: () => readJsonFile(path) !== null,
+    read,
+    group() {
+      const value = readJsonFile(path);
+      if (!isFields(value) || (textOf(value.boot_id) ?? bootId()) !== bootId()) return null;
+      return numberOf(value.group);
+    },
+    write,
+    update(run, change) {
+      const record = read();
+      if (record?.run === run) write({ ...record, ...change });
+    },
+    stopped() {
+      const record = read();
+      if (record) write({ ...record, is_stopped: true });
+    },
+    newRun: () => randomUUID(),
+    directoryOf: (run) => join(runs, run),
+    removeOthers(run) {
+      for (const name of namesIn(runs)) if (name !== run) rmSync(join(runs, name), { recursive: true, force: true });
+    },
+  };
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+const runName = /^[0-9a-f-]{36}$/;
+
+function recordFrom(value: unknown): CommandRecord | null {
+  if (!isFields(value) || !isFields(value.shim)) return null;
+  const { run, boot_id, owner, command_digest } = value;
+  const { pid, start } = value.shim;
+  if (typeof run !== 'string' || !runName.test(run) || typeof pid !== 'number' || typeof start !== 'string')
+    return null;
+  if (typeof boot_id !== 'string' || typeof owner !== 'string' || typeof command_digest !== 'string') return null;
+  return {
+    run,
+    group: numberOf(value.group),
+    shim: { pid, start },
+    boot_id,
+    node_instance_id: textOf(value.node_instance_id),
+    owner,
+    command_digest,
+    is_ready: value.is_ready === true,
+    is_stopped: value.is_stopped === true,
+  };
+}
+
+const keyedDigest = (private_key: string, value: unknown): string =>
+  createHmac('sha256', private_key).update(JSON.stringify(value)).digest('hex');
+
+export const ownerOf = (private_key: string): string => keyedDigest(private_key, 'owner');
+
+/** Keyed, because a plain digest would let others guess the secrets in the environment. */
+export const commandDigest = (private_key: string, { command, work_dir, env, secret_env }: AgentConfig): string =>
+  keyedDigest(private_key, { command, work_dir, env, secret_env });

@@ -1,0 +1,305 @@
+/** A command survives the agent, and the next agent adopts it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { rolldown } from 'rolldown';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { agentDirectory, readStoredState } from '../../state/state-file.ts';
+import { type AgentBench, type AgentProcess, agentBench, until } from '../../testing/agent-process.ts';
+import { type ProtocolServer, problem, protocolServer } from '../../testing/protocol-server.ts';
+import { agentVersion } from '../../version.ts';
+import { type CommandRecord, commandRecords } from '../command-record.ts';
+import { processRow, processRows } from '../process-table.ts';
+
+let server: ProtocolServer;
+let bench: AgentBench;
+const strangers: ChildProcess[] = [];
+beforeEach(async () => {
+  server = await protocolServer();
+  bench = agentBench();
+});
+afterEach(async () => {
+  await bench.clear();
+  for (const stranger of strangers.splice(0)) stranger.kill('SIGKILL');
+  await server.stop();
+});
+
+const shell = (script: string) => ['/bin/sh', '-c', script];
+/** Appends its pid to a file at each start, and then works until the file `enough` exists. */
+const counting = shell(
+  'echo $$ >> pids; n=0; while [ ! -e enough ]; do n=$((n+1)); echo "count $n"; sleep 0.01; done; echo last; exec sleep 60',
+);
+
+const start = (dir: string, config: Record<string, unknown> = {}) =>
+  bench.start(dir, { server_url: server.url, command: counting, ...config });
+const isReported = (status: string) => server.beats.some((beat) => beat.status === status);
+const isRunning = (pid: number) => processRows().some((row) => row.pid === pid);
+const pidsIn = (dir: string) =>
+  existsSync(join(dir, 'pids')) ? readFileSync(join(dir, 'pids'), 'utf8').trim().split('\n').map(Number) : [];
+const counted = () =>
+  server.lines.filter(({ line }) => line.startsWith('count ')).map(({ line }) => Number(line.slice(6)));
+const upTo = (last: number) => Array.from({ length: last }, (_, i) => i + 1);
+const commandEnds = () => server.facts.filter(({ kind }) => kind === 'command_ended');
+
+async function ready(dir: string, config: Record<string, unknown> = {}): Promise<AgentProcess> {
+  const agent = start(dir, config);
+  await until(() => isReported('ready'), 'ready reported');
+  return agent;
+}
+
+async function end(agent: AgentProcess, signal: NodeJS.Signals) {
+  agent.kill(signal);
+  const { code } = await agent.exit;
+  server.beats.length = 0;
+  return code;
+}
+
+/** Returns the record of a command whose agent has ended, for tests that change it. */
+function recordIn(dir: string): CommandRecord {
+  const record = commandRecords(agentDirectory(dir)).read();
+  if (!record) throw new Error('there is no record');
+  return record;
+}
+
+/** A process that has nothing to do with the agent. */
+function stranger() {
+  const child = spawn('sleep', ['60'], { detached: true, stdio: 'ignore' });
+  strangers.push(child);
+  const pid = child.pid ?? 0;
+  return { pid, start: processRow(pid)?.start ?? '' };
+}
+
+describe('an agent that ends', () => {
+  test.for(['SIGKILL', 'SIGTERM', 'SIGHUP'] as const)('by %s leaves the command to the next agent', async (signal) => {
+    const dir = bench.dir();
+    const agents = 3;
+    for (let i = 0; i < agents; i++) {
+      const agent = await ready(dir);
+      const before = counted().length;
+      await until(() => counted().length > before + 5, 'output');
+      await end(agent, signal);
+    }
+    await ready(dir);
+    expect(isReported('starting') || isReported('degraded') || isReported('stopping')).toBe(false);
+    writeFileSync(join(dir, 'enough'), '');
+    await until(() => server.lines.some(({ line }) => line === 'last'), 'the last line');
+    expect(counted()).toEqual(upTo(counted().length));
+    expect(pidsIn(dir)).toHaveLength(1);
+    expect(commandEnds()).toEqual([]);
+    expect(readStoredState(dir)?.command_restarts).toBe(0);
+  });
+
+  test('by SIGTERM says no goodbye, and by SIGINT ends the command and says goodbye', async () => {
+    const dir = bench.dir();
+    const first = await ready(dir);
+    const seen = server.beats;
+    first.kill('SIGTERM');
+    expect((await first.exit).code).toBe(0);
+    expect(seen.some(({ status }) => status === 'stopping')).toBe(false);
+    const [pid = 0] = pidsIn(dir);
+    expect(isRunning(pid)).toBe(true);
+    seen.length = 0;
+    const second = await ready(dir);
+    second.kill('SIGINT');
+    expect((await second.exit).code).toBe(0);
+    expect(server.beats.at(-1)?.status).toBe('stopping');
+    expect(isRunning(pid)).toBe(false);
+    await ready(dir);
+    expect(commandEnds(), 'the agent ended the command itself').toEqual([]);
+  });
+
+  test('by SIGTERM ends the command if the configuration says so', async () => {
+    const dir = bench.dir();
+    await end(await ready(dir, { stop_ends_command: true }), 'SIGTERM');
+    expect(pidsIn(dir).filter(isRunning)).toEqual([]);
+  });
+
+  test('leaves no secret in its record', async () => {
+    const dir = bench.dir();
+    await end(await ready(dir, { env: { DB_PASSWORD: 'planted-secret-77' } }), 'SIGKILL');
+    expect(JSON.stringify(recordIn(dir))).not.toContain('planted');
+    const shim = readFileSync(`/proc/${recordIn(dir).shim.pid}/cmdline`, 'utf8');
+    expect(shim).not.toContain('planted');
+  });
+});
+
+test('an agent of another version adopts the command, although the file of the former is gone', async () => {
+  const dir = bench.dir();
+  const input = join(import.meta.dirname, '../../main.ts');
+  const bundle = await rolldown({ input, platform: 'node', transform: { target: 'node20' } });
+  const [former, next] = ['former.mjs', 'next.mjs'].map((name) => join(dir, name)) as [string, string];
+  await bundle.write({ file: former, format: 'esm', codeSplitting: false });
+  await bundle.close();
+  cpSync(former, next);
+  const text = readFileSync(next, 'utf8');
+  const [, version = ''] = agentVersion.split('/');
+  expect(text).toContain(version);
+  writeFileSync(next, text.replaceAll(version, '99.0.0'));
+  const config = { server_url: server.url, command: counting };
+  const first = bench.start(dir, config, [process.execPath, former]);
+  await until(() => isReported('ready') && counted().length > 5, 'ready with output');
+  await end(first, 'SIGTERM');
+  rmSync(former);
+  bench.start(dir, config, [process.execPath, next]);
+  await until(() => isReported('ready'), 'ready again');
+  expect(server.registrations.map(({ version }) => version)).toEqual([agentVersion, 'slipway-agent/99.0.0']);
+  writeFileSync(join(dir, 'enough'), '');
+  await until(() => server.lines.some(({ line }) => line === 'last'), 'the last line');
+  expect(counted()).toEqual(upTo(counted().length));
+  expect(pidsIn(dir).map(isRunning)).toEqual([true]);
+});
+
+describe('a command that ended without an agent', () => {
+  const config = { command: shell('echo $$ >> pids; while [ ! -e go ]; do sleep 0.01; done; rm go; echo bye; exit 7') };
+
+  test('is reported with its last lines and exit code, and started again', async () => {
+    const dir = bench.dir();
+    await end(await ready(dir, config), 'SIGKILL');
+    const [pid = 0] = pidsIn(dir);
+    writeFileSync(join(dir, 'go'), '');
+    await until(() => !isRunning(pid), 'the command to end');
+    await ready(dir, config);
+    await until(() => commandEnds().length > 0 && server.lines.some(({ line }) => line === 'bye'), 'the end');
+    expect(commandEnds()).toMatchObject([
+      { data: { exit_code: 7, signal: null, how: 'exited with code 7', restarts: 1 } },
+    ]);
+    expect(pidsIn(dir)).toHaveLength(2);
+    expect(isReported('degraded')).toBe(false);
+  });
+
+  test('has an unknown exit status if its shim was killed too', async () => {
+    const dir = bench.dir();
+    await end(await ready(dir, config), 'SIGKILL');
+    const { shim, group } = recordIn(dir);
+    process.kill(shim.pid, 'SIGKILL');
+    await ready(dir, config);
+    await until(() => commandEnds().length > 0 && pidsIn(dir).length === 2, 'a new start');
+    expect(commandEnds()).toMatchObject([{ data: { exit_code: null, signal: null } }]);
+    // Its output has no reader any more, so it was ended before the new start.
+    expect(isRunning(group ?? 0)).toBe(false);
+  });
+});
+
+test.for([
+  ['another start time', { start: '1' }, {}],
+  ['another boot', {}, { boot_id: 'another' }],
+] as const)('a reused pid with %s is neither adopted nor signalled', async ([, shimChange, change]) => {
+  const dir = bench.dir();
+  const agent = await ready(dir);
+  agent.kill('SIGINT');
+  await agent.exit;
+  const other = stranger();
+  const record = { ...recordIn(dir), is_stopped: false, shim: { ...other, ...shimChange }, group: other.pid };
+  commandRecords(agentDirectory(dir)).write({ ...record, ...change });
+  server.beats.length = 0;
+  await ready(dir);
+  expect(isRunning(other.pid)).toBe(true);
+  expect(pidsIn(dir).map(isRunning)).toEqual([false, true]);
+  await until(() => commandEnds().length > 0, 'the end as evidence');
+  expect(commandEnds()).toMatchObject([{ data: { exit_code: null, signal: null } }]);
+});
+
+test('of two agents that start at once, one adopts the command and the other refuses', async () => {
+  const dir = bench.dir();
+  await end(await ready(dir), 'SIGKILL');
+  const both = [start(dir), start(dir)];
+  const refused = await Promise.race(both.map(async (agent) => ({ agent, ...(await agent.exit) })));
+  expect(refused.code).toBe(3);
+  await until(() => isReported('ready'), 'ready again');
+  expect(pidsIn(dir).map(isRunning)).toEqual([true]);
+});
+
+test('an agent killed while the command is being started starts it once', async () => {
+  const dir = bench.dir();
+  for (let i = 0; i < 5; i++) {
+    const agent = start(dir);
+    const record = join(agentDirectory(dir), 'command.json');
+    await until(() => existsSync(record), 'a shim');
+    agent.kill('SIGKILL');
+    await agent.exit;
+  }
+  await ready(dir);
+  await until(() => pidsIn(dir).filter(isRunning).length > 0, 'the command');
+  expect(pidsIn(dir).filter(isRunning)).toHaveLength(1);
+});
+
+test('the ready line counts although it was printed while no agent ran', async () => {
+  const dir = bench.dir();
+  const config = {
+    command: shell('echo up; while [ ! -e go ]; do sleep 0.01; done; echo SLIPWAY_READY; touch said; exec sleep 60'),
+    env: { SLIPWAY_READY_LINE: '1' },
+  };
+  const agent = start(dir, config);
+  await until(() => server.lines.some(({ line }) => line === 'up'), 'output');
+  await end(agent, 'SIGKILL');
+  writeFileSync(join(dir, 'go'), '');
+  await until(() => existsSync(join(dir, 'said')), 'the ready line');
+  await ready(dir, config);
+  await end(start(dir, config), 'SIGKILL');
+});
+
+describe('an adopted command', () => {
+  async function adopted(script = 'echo $$ >> pids; sleep 60') {
+    const dir = bench.dir();
+    const config = {
+      setup: '(setsid sleep 60 & echo $! > daemon) >/dev/null 2>&1',
+      command: shell(script),
+    };
+    await end(await ready(dir, config), 'SIGKILL');
+    const agent = await ready(dir, config);
+    const [pid = 0] = pidsIn(dir);
+    const daemon = Number(readFileSync(join(dir, 'daemon'), 'utf8'));
+    expect([pid, daemon].map(isRunning)).toEqual([true, true]);
+    return { dir, agent, pid, daemon, shim: recordIn(dir).shim.pid };
+  }
+
+  test('ends at a fence, with everything of its instance', async () => {
+    const { agent, pid, daemon, shim } = await adopted();
+    server.override(() => problem('instance_fenced'));
+    expect((await agent.exit).code).toBe(0);
+    expect(agent.exitFile()).toMatchObject({ code: 'instance_fenced' });
+    expect([pid, daemon, shim].map(isRunning)).toEqual([false, false, false]);
+  });
+
+  test('ends at a release, whose clean finds no process left', async () => {
+    const { dir, pid, daemon, shim } = await adopted('trap "echo bye; exit 0" TERM; echo $$ >> pids; sleep 60 & wait');
+    const stop = server.queue('release.stop');
+    await until(() => server.results.has(stop), 'the stop');
+    expect(server.results.get(stop)).toMatchObject({ status: 'succeeded' });
+    expect([pid, daemon, shim].map(isRunning)).toEqual([false, false, false]);
+    await until(() => server.lines.some(({ line }) => line === 'bye'), 'the last line');
+    const clean = server.queue('release.clean', { nonce: 'n', reuse: true });
+    await until(() => server.results.has(clean), 'the clean');
+    expect(server.results.get(clean)).toMatchObject({ status: 'succeeded', result: { clean: true } });
+    expect(readdirSync(agentDirectory(dir))).not.toContain('command');
+    expect(commandEnds()).toEqual([]);
+  });
+
+  test('is ended and started again if it ends by itself later', async () => {
+    const { dir, pid } = await adopted('echo $$ >> pids; while [ ! -e go ]; do sleep 0.01; done; rm go; exit 3');
+    writeFileSync(join(dir, 'go'), '');
+    await until(() => commandEnds().length > 0 && pidsIn(dir).length === 2, 'a new start');
+    expect(commandEnds()).toMatchObject([{ data: { exit_code: 3, restarts: 1 } }]);
+    expect(isRunning(pid)).toBe(false);
+  });
+});
+
+test('a changed configuration ends the running command and starts the new one', async () => {
+  const dir = bench.dir();
+  await end(await ready(dir), 'SIGTERM');
+  await ready(dir, { command: shell('echo $$ >> pids; exec sleep 61') });
+  await until(() => pidsIn(dir).length === 2, 'the new command');
+  expect(pidsIn(dir).map(isRunning)).toEqual([false, true]);
+  expect(commandEnds()).toEqual([]);
+});
+
+test('another enrolment token ends the command of the former instance', async () => {
+  const dir = bench.dir();
+  await end(await ready(dir), 'SIGTERM');
+  const lines = server.lines.length;
+  await ready(dir, { enrollment_token: 'enrol-again', command: shell('echo $$ >> pids; exec sleep 61') });
+  await until(() => pidsIn(dir).length === 2, 'the new command');
+  expect(pidsIn(dir).map(isRunning)).toEqual([false, true]);
+  const later = server.lines.slice(lines).filter(({ line }) => line.startsWith('count '));
+  expect(later, 'lines of the former instance').toEqual([]);
+});

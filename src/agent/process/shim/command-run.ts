@@ -1,0 +1,238 @@
+/**
+ * One run of the command as the agent sees it: started by this agent, or adopted from an earlier
+ * one. Follows the files of the shim, which is the parent of the command.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, type FSWatcher, mkdirSync, openSync, rmSync, watch } from 'node:fs';
+import { join } from 'node:path';
+import { type Clock, pause } from '../../../base/clock.ts';
+import { type Waker, waker } from '../../life/waker.ts';
+import type { Log } from '../../log.ts';
+import type { Spool } from '../../spool/spool.ts';
+import { endGroup, signalGroup } from '../process-group.ts';
+import { isRunning, type ProcessId, processRow } from '../process-table.ts';
+import { outputReader } from './output-reader.ts';
+import {
+  type CommandEnd,
+  type CommandSpec,
+  outputDirectory,
+  readEnded,
+  readStarted,
+  shimLogFile,
+  unseenEnd,
+} from './run-files.ts';
+import { shimArgument } from './shim-argument.ts';
+
+export interface RunParts {
+  clock: Clock;
+  log: Log;
+  spool: Pick<Spool, 'lastSeq' | 'tail' | 'isCrowded'>;
+  /** Program and arguments that run the agent's file. */
+  agent_program: readonly string[];
+}
+
+export interface RunEvents {
+  /** The command has a process. Its pid is also its group id. */
+  launched(pid: number): void;
+  line(line: string): void;
+  ended(end: CommandEnd): void;
+}
+
+export interface CommandRun {
+  /** Resolves when the shim has ended and all output was read, or after `leave`. */
+  done: Promise<void>;
+  /** Null until the command has a process. */
+  pid(): number | null;
+  shim: ProcessId | null;
+  /** Whether the end was seen by a shim that this agent saw running. Then the group is surely ours. */
+  isGroupKnown(): boolean;
+  /** Ends the command with its process group. Returns whether all have ended. */
+  stop(grace_ms: number): Promise<boolean>;
+  /** Resolves when the shim has ended and all output was read; ends the shim after a time limit. */
+  outputEnds(): Promise<void>;
+  /** Resolves when what the shim has written so far was read. Then reads no more. */
+  leave(): Promise<void>;
+  /** Synchronous, so that an exiting agent can call it. */
+  kill(): void;
+}
+
+/** The shim's file events wake the agent. Some systems lose them, so it also looks this often. */
+const poll_ms = 1_000;
+/** Events come in bursts. */
+const burst_ms = 10;
+/** The pause after each batch while the spool is crowded. */
+const crowded_pause_ms = 50;
+/** How long a shim may take to start the command. */
+const launch_takes_ms = 10_000;
+const output_ends_within_ms = 5_000;
+
+/** A shim needs little memory, and a machine has one for each command. */
+const nodeOptions = ['--max-semi-space-size=1', '--max-old-space-size=64'];
+
+/** `onShim` is called before the shim can start the command. */
+export function launchRun(
+  parts: RunParts,
+  directory: string,
+  spec: CommandSpec,
+  onShim: (shim: ProcessId) => void,
+  events: RunEvents,
+): CommandRun {
+  mkdirSync(outputDirectory(directory), { recursive: true, mode: 0o700 });
+  const [program = '', ...args] = parts.agent_program;
+  const shimLog = openSync(shimLogFile(directory), 'a', 0o600);
+  const child = spawn(program, [...nodeOptions, ...args, shimArgument, directory], {
+    env: shimEnvironment(spec.env),
+    detached: true,
+    stdio: ['pipe', 'ignore', shimLog],
+  });
+  closeSync(shimLog);
+  child.unref();
+  const { pid } = child;
+  const shim = pid === undefined ? null : { pid, start: processRow(pid)?.start ?? '' };
+  if (shim) onShim(shim);
+  const run = followRun(parts, directory, shim, child, events);
+  // If the shim is gone, its end is reported as that of the command.
+  child.stdin?.on('error', () => {});
+  child.stdin?.end(JSON.stringify(spec));
+  return run;
+}
+
+export const adoptRun = (parts: RunParts, directory: string, shim: ProcessId | null, events: RunEvents): CommandRun =>
+  followRun(parts, directory, shim, null, events);
+
+/** The tags by which drivers find processes, and what Node needs. The command's secrets stay out. */
+const shimEnvironment = (env: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(env).filter(
+      ([name]) => ['PATH', 'NODE_COMPILE_CACHE'].includes(name) || /^SLIPWAY_(NODE|INSTALLATION)/.test(name),
+    ),
+  );
+
+function followRun(
+  parts: RunParts,
+  directory: string,
+  shim: ProcessId | null,
+  child: ChildProcess | null,
+  events: RunEvents,
+): CommandRun {
+  const { clock, log, spool } = parts;
+  const left = new AbortController();
+  const wakeUp = waker(clock, left.signal);
+  const copyOutput = outputReader({
+    directory: outputDirectory(directory),
+    position_file: join(directory, 'position.json'),
+    log,
+    spool,
+    onLine: events.line,
+  });
+  let started: ProcessId | null = null;
+  let end: CommandEnd | null = null;
+  let childError: string | null = null;
+  let isChildGone = child !== null && child.pid === undefined;
+  let wasShimSeen = false;
+  const listeners = new Set<() => void>();
+  child?.once('error', ({ message }) => {
+    childError = message;
+    isChildGone = true;
+    wakeUp.wake();
+  });
+  child?.once('exit', () => {
+    isChildGone = true;
+    wakeUp.wake();
+  });
+  const isShimGone = () => (child ? isChildGone : shim === null || !isRunning(shim));
+
+  /** Reads what the shim wrote since the last look, and returns whether there was output. */
+  const look = (isGone: boolean): boolean => {
+    if (!isGone) wasShimSeen = true;
+    started ??= readStartedOnce();
+    const hadOutput = copyOutput();
+    if (end === null) {
+      end = readEnded(directory) ?? (isGone ? { ...unseenEnd, start_error: childError } : null);
+      if (end !== null) events.ended(end);
+    }
+    for (const listener of listeners) listener();
+    return hadOutput;
+  };
+  const readStartedOnce = (): ProcessId | null => {
+    const value = readStarted(directory);
+    if (value) events.launched(value.pid);
+    return value;
+  };
+
+  const follow = async () => {
+    const watcher = watchFiles(directory, wakeUp);
+    while (!left.signal.aborted) {
+      // Ask before looking: what a shim that is gone has written is complete.
+      const isGone = isShimGone();
+      if (look(isGone)) await pause(clock, spool.isCrowded() ? crowded_pause_ms : 1);
+      else if (isGone) break;
+      else {
+        await wakeUp.rest(poll_ms);
+        await pause(clock, burst_ms, left.signal);
+      }
+    }
+    watcher?.close();
+    if (!left.signal.aborted) rmSync(directory, { recursive: true, force: true });
+  };
+  // Starts later, so that the caller has the run before its first event.
+  const done = Promise.resolve().then(follow);
+
+  const until = (condition: () => boolean, ms: number) =>
+    new Promise<void>((resolve) => {
+      const finish = () => {
+        cancel();
+        listeners.delete(check);
+        resolve();
+      };
+      const check = () => condition() && finish();
+      const cancel = clock.after(ms, finish);
+      listeners.add(check);
+      check();
+    });
+  const kill = (signal: NodeJS.Signals) => {
+    if (shim && !isShimGone()) signalGroup(shim.pid, signal);
+  };
+
+  return {
+    done,
+    pid: () => started?.pid ?? null,
+    shim,
+    isGroupKnown: () => wasShimSeen,
+    async stop(grace_ms) {
+      await until(() => started !== null || end !== null, launch_takes_ms);
+      if (started === null) kill('SIGKILL');
+      if (started === null || !wasShimSeen) return true;
+      return endGroup(started.pid, grace_ms, clock);
+    },
+    async outputEnds() {
+      const cancel = clock.after(output_ends_within_ms, () => kill('SIGKILL'));
+      await done;
+      cancel();
+    },
+    async leave() {
+      while (!left.signal.aborted && look(isShimGone())) await pause(clock, 1);
+      left.abort();
+      wakeUp.wake();
+      await done;
+    },
+    kill() {
+      if (started === null) kill('SIGKILL');
+      else if (end === null) signalGroup(started.pid, 'SIGKILL');
+    },
+  };
+}
+
+/** Returns null if the files cannot be watched; then they are only polled. */
+function watchFiles(directory: string, { wake }: Waker): FSWatcher | null {
+  try {
+    const watchers = [directory, outputDirectory(directory)].map((path) => watch(path, wake));
+    const [watcher, other] = watchers;
+    if (!watcher || !other) return null;
+    watcher.once('close', () => other.close());
+    for (const each of watchers) each.on('error', () => watcher.close());
+    return watcher;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * Copies the command's output from the shim's segments into the agent's log. A line is copied once,
+ * even if the agent is killed between two steps: the position is stored before and after each copy,
+ * and the spool's numbers show whether the copy happened.
+ */
+import { readdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Log } from '../../log.ts';
+import { lossLine } from '../../spool/loss-record.ts';
+import type { LogStream, Spool } from '../../spool/spool.ts';
+import { offsetOf, parseLines, readPart, type SpooledLine } from '../../spool/spool-segments.ts';
+import { readJsonFile, writeAtomically } from '../../state/durable-file.ts';
+import { isFields, numberOf } from '../../state/shape.ts';
+
+export interface OutputReaderParts {
+  /** Holds the segments. */
+  directory: string;
+  position_file: string;
+  log: Pick<Log, 'lines'>;
+  spool: Pick<Spool, 'lastSeq' | 'tail'>;
+  onLine(line: string): void;
+}
+
+/** Below the part of the spool that `tail` reads, so that a copied batch is found there. */
+const batch_bytes = 128 * 1024;
+/** More lines than a batch can hold. */
+const max_lines = batch_bytes;
+
+interface Position {
+  /** The number of the next line to copy. */
+  next: number;
+  /** The last number in the spool before an unfinished copy; null if the last copy was finished. */
+  spool_seq: number | null;
+}
+
+const isOutput = ({ stream }: SpooledLine) => stream === 'stdout' || stream === 'stderr';
+const firstOf = (name: string) => Number.parseInt(name, 10);
+
+/** Returns a function that copies the next lines, and returns false if there are none. */
+export function outputReader({ directory, position_file, log, spool, onLine }: OutputReaderParts): () => boolean {
+  const store = (position: Position) => writeAtomically(position_file, JSON.stringify(position));
+  let next = nextLine(readPosition(position_file), spool);
+  let open: { name: string; offset: number } | null = null;
+
+  const copy = (lines: SpooledLine[]) => {
+    store({ next, spool_seq: spool.lastSeq() });
+    for (const { stream, at, lines: texts } of groups(lines)) log.lines(stream, texts, at);
+    next = (lines.at(-1)?.seq ?? 0) + 1;
+    store({ next, spool_seq: null });
+    for (const { stream, line } of lines) if (stream === 'stdout') onLine(line);
+  };
+
+  const skipLost = (first: number) => {
+    if (first > next) log.lines('agent', [lossLine(first - next, 'the agent did not read them in time')]);
+    next = Math.max(next, first);
+  };
+
+  return () => {
+    for (;;) {
+      const names = segmentNames(directory);
+      const name = names.findLast((other) => firstOf(other) <= next) ?? names[0];
+      if (name === undefined) return false;
+      skipLost(firstOf(name));
+      const path = join(directory, name);
+      const bytes = statSync(path).size;
+      const offset: number = open?.name === name ? open.offset : offsetOf({ path, first: 0, bytes, gap: false }, next);
+      const part = readPart(path, offset, Math.min(bytes, offset + batch_bytes));
+      const whole = part.subarray(0, part.lastIndexOf(0x0a) + 1);
+      if (whole.length > 0) {
+        open = { name, offset: offset + whole.length };
+        copy(parseLines(whole));
+        return true;
+      }
+      // The shim writes only to the newest segment, so an older one has been read to its end.
+      const following = names[names.indexOf(name) + 1];
+      if (following === undefined) return false;
+      skipLost(firstOf(following));
+      rmSync(path, { force: true });
+    }
+  };
+}
+
+function segmentNames(directory: string): string[] {
+  try {
+    return readdirSync(directory).sort();
+  } catch {
+    // The shim has not created it yet, or a release has removed it.
+    return [];
+  }
+}
+
+function readPosition(path: string): Position {
+  const value = readJsonFile(path);
+  if (!isFields(value)) return { next: 1, spool_seq: null };
+  return { next: numberOf(value.next) ?? 1, spool_seq: numberOf(value.spool_seq) };
+}
+
+/** If the agent was killed during a copy, the lines that reached the spool are not copied again. */
+function nextLine({ next, spool_seq }: Position, spool: Pick<Spool, 'tail'>): number {
+  if (spool_seq === null) return next;
+  return next + spool.tail(max_lines).filter((line) => line.seq > spool_seq && isOutput(line)).length;
+}
+
+interface Group {
+  stream: LogStream;
+  at: string;
+  lines: string[];
+}
+
+/** Joins consecutive lines of the same stream and time, so that they are stored by one write. */
+function groups(lines: SpooledLine[]): Group[] {
+  const joined: Group[] = [];
+  for (const { stream, at, line } of lines) {
+    const last = joined.at(-1);
+    if (last && last.stream === stream && last.at === at) last.lines.push(line);
+    else joined.push({ stream: stream as LogStream, at, lines: [line] });
+  }
+  return joined;
+}

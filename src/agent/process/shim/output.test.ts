@@ -1,0 +1,104 @@
+/** The way of the command's output from the shim's segments into the agent's log. */
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../../base/clock.ts';
+import { openSpool, type Spool } from '../../spool/spool.ts';
+import { outputReader } from './output-reader.ts';
+import { openOutput } from './output-writer.ts';
+
+let dir: string;
+let spool: Spool;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'slipway-output-'));
+  mkdirSync(join(dir, 'output'));
+  spool = openSpool(join(dir, 'spool'), systemClock);
+});
+afterEach(() => {
+  spool.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const limits = { segment_bytes: 500, max_segments: 4, crowded_segments: 2 };
+const open = (redact = (text: string) => text) => openOutput(join(dir, 'output'), systemClock, redact, limits);
+const segments = () => readdirSync(join(dir, 'output'));
+const copied = () => spool.tail(1_000_000).map(({ stream, line }) => `${stream} ${line}`);
+
+/** A reader in a new agent. `killAt` throws at that call of the log, like a kill. */
+function reader(killAt: { call: number; isCopied: boolean } | null = null) {
+  let calls = 0;
+  return outputReader({
+    directory: join(dir, 'output'),
+    position_file: join(dir, 'position.json'),
+    spool,
+    log: {
+      lines(stream, lines, at = '') {
+        calls += 1;
+        if (calls === killAt?.call && !killAt.isCopied) throw new Error('killed');
+        spool.append(lines.map((line) => ({ at, stream, line })));
+        if (calls === killAt?.call) throw new Error('killed');
+      },
+    },
+    onLine() {},
+  });
+}
+const readAll = (read = reader()) => {
+  while (read());
+};
+
+test('copies lines in order, with their stream, and removes segments that were read', () => {
+  const output = open();
+  for (let i = 0; i < 30; i++) {
+    output.lines('stdout', [`out ${i}`]);
+    output.lines('stderr', [`err ${i}`]);
+    if (i % 5 === 0) readAll();
+  }
+  readAll();
+  const expected = Array.from({ length: 30 }, (_, i) => [`stdout out ${i}`, `stderr err ${i}`]).flat();
+  expect(copied()).toEqual(expected);
+  expect(segments()).toHaveLength(1);
+});
+
+test('without a reader keeps a bounded number of segments, and the reader records how many lines are lost', () => {
+  const output = open();
+  const total = 500;
+  for (let i = 1; i <= total; i++) output.lines('stdout', [`line ${i}`]);
+  expect(segments()).toHaveLength(limits.max_segments);
+  expect(output.isCrowded()).toBe(true);
+  for (const name of segments()) expect(statSync(join(dir, 'output', name)).size).toBeLessThan(1_000);
+  readAll();
+  expect(output.isCrowded()).toBe(false);
+  const [loss = '', first = ''] = copied();
+  const lost = Number(/^agent dropped (\d+) lines/.exec(loss)?.[1]);
+  expect(first).toBe(`stdout line ${lost + 1}`);
+  expect(copied()).toHaveLength(total - lost + 1);
+  expect(copied().at(-1)).toBe(`stdout line ${total}`);
+});
+
+test.for([true, false])('an agent killed at a copy (copied: %s) repeats and loses nothing', (isCopied) => {
+  const output = open();
+  output.lines('stdout', ['same', 'same']);
+  readAll();
+  output.lines('stdout', ['same']);
+  output.lines('stderr', ['other']);
+  expect(() => readAll(reader({ call: 1, isCopied }))).toThrow('killed');
+  output.lines('stdout', ['next']);
+  readAll();
+  expect(copied()).toEqual(['stdout same', 'stdout same', 'stdout same', 'stderr other', 'stdout next']);
+});
+
+test('ignores a line that was only partly written when the shim was killed', () => {
+  open().lines('stdout', ['whole']);
+  const [name = ''] = segments();
+  const path = join(dir, 'output', name);
+  writeFileSync(path, `${readFileSync(path, 'utf8')}{"seq":2,"at":"2026`);
+  readAll();
+  expect(copied()).toEqual(['stdout whole']);
+});
+
+test('redacts before anything is on the disk', () => {
+  open((text) => text.replaceAll('secret', '***')).lines('stdout', ['a secret']);
+  const [name = ''] = segments();
+  expect(readFileSync(join(dir, 'output', name), 'utf8')).toContain('a ***');
+});
