@@ -64,6 +64,7 @@ const serverOf = (writer: WritingNode, wire: Transport) =>
     timeout_ms: defaultTiming.call_timeout_ms,
     beat_answer_ms: defaultTiming.beat_answer_ms,
     correlation_id: () => null,
+    heldBack: () => null,
     onAnswer: () => {},
     onFailure: ({ code, detail }) => process.stderr.write(`refused: ${code} ${detail}\n`),
   });

@@ -2,12 +2,16 @@
  * How an agent reacts when the control plane no longer knows it. Runs in this process, so that the
  * timings can be short.
  */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { keyProofBody } from '../contract/agent/key-proof.ts';
 import { runAgent } from './agent.ts';
 import { isSignedBy } from './connection/keys.ts';
+import { processRows } from './process/process-table.ts';
 import { configFrom } from './state/config.ts';
+import { readStoredState } from './state/state-file.ts';
 import { type AgentBench, agentBench, agentProgram, until } from './testing/agent-process.ts';
 import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 import { defaultTiming } from './timing.ts';
@@ -30,13 +34,22 @@ afterEach(async () => {
 });
 
 const beat_retry = { first_ms: 20, max_ms: 50 };
-const timing = { ...defaultTiming, beat_retry, task_retry: beat_retry, ship_retry: beat_retry };
+const unknown_credential_retry = { first_ms: 100, max_ms: 500 };
+const timing = {
+  ...defaultTiming,
+  unknown_credential_retry,
+  beat_retry,
+  task_retry: beat_retry,
+  ship_retry: beat_retry,
+};
+
+const isRunning = (pid: number) => processRows().some((row) => row.pid === pid);
 
 function live(config: Record<string, unknown>, credential_doubt_ms: number) {
   const end = runAgent(configFrom({ server_url: server.url, dir: bench.dir(), ...config }), {
     clock: systemClock,
     timing: { ...timing, credential_doubt_ms },
-    env: {},
+    env: { PATH: process.env.PATH },
     stop: stop.signal,
     print() {},
     atExit() {},
@@ -47,11 +60,51 @@ function live(config: Record<string, unknown>, credential_doubt_ms: number) {
   return end;
 }
 
-test('an enrolled agent ends if its credential stays unknown, and says why', async () => {
-  const end = live({ enrollment_token: 'e' }, 200);
+test('an enrolled agent keeps its command while its credential stays unknown, and asks ever more slowly', async () => {
+  const dir = bench.dir();
+  const command = ['/bin/sh', '-c', 'echo $$ >> pids; exec sleep 60'];
+  const end = live({ enrollment_token: 'e', command, dir }, 100);
+  await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready');
+  const refusedAt: number[] = [];
+  server.override(() => {
+    refusedAt.push(systemClock.monotonicMs());
+    return problem('credential_unknown');
+  });
+  await until(() => refusedAt.length > 0, 'a refusal');
+  const confirmed_ms = (refusedAt[0] ?? 0) + 1_000;
+  await until(() => (refusedAt.at(-1) ?? 0) > confirmed_ms + 3_000, 'more refusals');
+  // Several loops would ask every 50 ms. After the doubt all of them share one call in each pause.
+  const later = refusedAt.filter((at) => at > confirmed_ms);
+  expect(later.length).toBeLessThan(3_000 / (unknown_credential_retry.max_ms / 2) + 2);
+  const pid = Number(readFileSync(join(dir, 'pids'), 'utf8'));
+  expect(isRunning(pid)).toBe(true);
+  server.override(() => null);
+  const before = server.beats.length;
+  await until(() => server.beats.length > before + 2, 'beats again');
+  const id = server.queue('ping');
+  await until(() => server.results.has(id), 'tasks again');
+  // Only a server that knows the machine can fence it.
+  server.override(() => problem('instance_fenced'));
+  expect(await end).toMatchObject({ code: 'instance_fenced' });
+  expect(isRunning(pid)).toBe(false);
+});
+
+test('an agent whose join token is refused keeps its credential, and goes on with it once it is known', async () => {
+  const dir = bench.dir();
+  const config = { join_token: 'j', name: 'box', dir };
+  live(config, 100);
   await until(() => server.beats.length > 0, 'a beat');
-  server.override(() => problem('credential_unknown'));
-  expect(await end).toMatchObject({ code: 'credential_unknown' });
+  let joins = 0;
+  server.override(({ path, headers }) => {
+    if (path !== '/v1/agent/register' || headers.authorization) return problem('credential_unknown');
+    joins += 1;
+    return problem('join_token_invalid');
+  });
+  await until(() => joins > 1, 'refused joins');
+  server.override(() => null);
+  const before = server.beats.length;
+  await until(() => server.beats.length > before + 2, 'beats again');
+  expect(readStoredState(dir)?.identity?.credential).toBe('credential-1');
 });
 
 test('an agent survives a short time in which its credential is unknown', async () => {

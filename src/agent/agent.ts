@@ -3,7 +3,7 @@ import { builtInRedactor } from '../base/redaction/redact.ts';
 import type { Log as ServerLog } from '../base/telemetry/log.ts';
 import { openTracer } from '../base/telemetry/open-tracer.ts';
 import type { RegisterReply } from '../contract/agent/agent.ts';
-import type { CallFailure } from './connection/call-failure.ts';
+import { type CallFailure, describeFailure } from './connection/call-failure.ts';
 import { type ControlPlane, type ControlPlaneParts, controlPlane } from './connection/control-plane.ts';
 import { credentialDoubt, credentialRotation } from './connection/credential.ts';
 import { register } from './connection/register.ts';
@@ -26,7 +26,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   const stop = createStop(surroundings.stop);
   const connect = (url: string) => transport(url, clock, time, config.ca);
   const http = anyServer([connect(config.server_url), ...config.other_server_urls.map(connect)]);
-  const doubt = credentialDoubt(clock, timing.credential_doubt_ms);
+  const doubt = credentialDoubt(clock, timing.credential_doubt_ms, timing.unknown_credential_retry);
   const callEvents: Pick<ControlPlaneParts, 'onAnswer' | 'onFailure'> = {
     onAnswer: doubt.clear,
     onFailure(failure) {
@@ -46,6 +46,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
     correlation_id: () => config.correlation_id,
     timeout_ms: timing.call_timeout_ms,
     beat_answer_ms: timing.beat_answer_ms,
+    heldBack: doubt.heldBack,
     ...callEvents,
   });
   const isResumed = state.read().identity !== null;
@@ -66,7 +67,11 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   const runUntilStopped = async () => {
     await work.adopt();
     if (!(await bootAndRegister(parts, server, gate, stop))) return;
-    const rotation = credentialRotation({ ...parts, server, signal: stop.signal, onLost: onCredentialLost });
+    const onLost = (failure: CallFailure) => {
+      doubt.lost(failure);
+      onCredentialLost(failure);
+    };
+    const rotation = credentialRotation({ ...parts, server, signal: stop.signal, onLost });
     rotateNow = rotation.rotateNow;
     const loops = startLoops({ ...parts, ...callEvents, server, signal: stop.signal, tracer });
     shipper = loops.shipper;
@@ -103,8 +108,9 @@ async function bootAndRegister(
 }
 
 /**
- * Ends an enrolled agent that has lost its credential. An agent with a join token joins again, with
- * one attempt at a time.
+ * Handles the loss of the credential. An agent with a join token joins again, with one attempt at a
+ * time. Any other keeps its command and goes on asking: the server may have been restored from a
+ * backup that is older than the machine. Only a server that knows the machine can fence it.
  */
 function createCredentialLostHandler(
   parts: AgentParts,
@@ -112,8 +118,9 @@ function createCredentialLostHandler(
   gate: PrerequisiteGate,
   stop: AgentStop,
 ): (failure: CallFailure) => void {
-  const { config, state, checkResults, report } = parts;
+  const { config, state, checkResults, report, log } = parts;
   let isJoining = false;
+  let reportedCredential: string | null = null;
   const joinAgain = async () => {
     isJoining = true;
     // Withhold the status before the new credential is used: the new instance has not passed its
@@ -125,8 +132,16 @@ function createCredentialLostHandler(
     if (failure) stop.request(failure);
     else if (!stop.signal.aborted) await gate.require(requiredNow(config, state));
   };
-  return ({ detail }) => {
-    if (!parts.config.join_token) stop.request({ code: 'credential_unknown', reason: detail });
-    else if (!isJoining) joinAgain().catch((error) => stop.request(crashed(error)));
+  return (failure) => {
+    if (config.join_token) {
+      if (!isJoining) joinAgain().catch((error) => stop.request(crashed(error)));
+      return;
+    }
+    const credential = state.read().identity?.credential ?? null;
+    if (reportedCredential === credential) return;
+    reportedCredential = credential;
+    log.error('the server does not know this machine; keeping the command and asking again', {
+      failure: describeFailure(failure),
+    });
   };
 }

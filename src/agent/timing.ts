@@ -48,6 +48,8 @@ export interface Timing {
    * may be restoring its database.
    */
   credential_doubt_ms: number;
+  /** Pauses between calls to a server that does not know the credential. */
+  unknown_credential_retry: Span;
 }
 
 export const defaultTiming: Timing = {
@@ -75,4 +77,5 @@ export const defaultTiming: Timing = {
   prerequisite_again_ms: 5_000,
   ask_time_timeout_ms: 2_000,
   credential_doubt_ms: 20_000,
+  unknown_credential_retry: { first_ms: 10_000, max_ms: 300_000 },
 };

@@ -82,6 +82,8 @@ export interface ControlPlaneParts {
   beat_answer_ms: number;
   /** Read for each request, because the id may change. */
   correlation_id(): string | null;
+  /** Returns a failure to answer a call with, instead of asking the server. */
+  heldBack(): CallFailure | null;
   onAnswer(call: CallName): void;
   onFailure(failure: CallFailure): void;
 }
@@ -112,6 +114,8 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
     options: RequestOptions,
     read: (body: unknown) => T | null,
   ): Promise<Answer<T>> => {
+    const heldBack = name === 'agent-register' ? null : parts.heldBack();
+    if (heldBack) return { ok: false, failure: { ...heldBack, call: name } };
     const usedCredential = parts.credential();
     const answer = await parts.transport.call(requestOf(parts, name, options), read);
     // If the credential was rotated during the call, it is not unknown but outdated: repeat the

@@ -3,7 +3,7 @@
  * as expired. The new credential is on disk before its first use, and the old one stays valid until
  * that use, so a crash loses nothing.
  */
-import { backoff } from '../../base/backoff.ts';
+import { backoff, type Span } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import { rotationBody } from '../../contract/agent/credential-rotation.ts';
 import type { SelfReport } from '../life/report.ts';
@@ -120,28 +120,54 @@ export function credentialRotation(parts: RotationParts): CredentialRotation {
   };
 }
 
-interface CredentialDoubt {
+export interface CredentialDoubt {
   /** Call it after a successful call: the credential is known. */
   clear(): void;
   confirmedBy(failure: CallFailure): boolean;
+  /** The credential cannot be renewed, and the server refuses it for this reason. */
+  lost(refusal: CallFailure): void;
+  /** Returns null if a call may ask the server now, or else the refusal to answer it with. */
+  heldBack(): CallFailure | null;
 }
 
 /**
  * Decides when to believe `credential_unknown`. A single answer may come from a server whose
- * database is being restored, so the answers must continue for a while.
+ * database is being restored, so the answers must continue for a while. After that one call in each
+ * growing pause still asks: a server that knows the credential may return, and only such a server
+ * can fence the machine.
  */
-export function credentialDoubt(clock: Clock, doubt_ms: number): CredentialDoubt {
+export function credentialDoubt(clock: Clock, doubt_ms: number, retry: Span): CredentialDoubt {
   let sinceMs: number | null = null;
+  let refusal: CallFailure | null = null;
+  let askAtMs = 0;
+  const pauses = backoff(retry);
+  const pauseNextCall = () => {
+    askAtMs = clock.monotonicMs() + pauses.nextMs();
+  };
+  const lost = (failure: CallFailure) => {
+    if (refusal === null) pauseNextCall();
+    refusal = failure;
+  };
   return {
     clear() {
       sinceMs = null;
+      refusal = null;
+      pauses.reset();
     },
-    confirmedBy({ code }) {
-      if (code !== 'credential_unknown') return false;
+    confirmedBy(failure) {
+      if (failure.code !== 'credential_unknown') return false;
       sinceMs ??= clock.monotonicMs();
       if (clock.monotonicMs() - sinceMs < doubt_ms) return false;
-      sinceMs = null;
+      lost(failure);
       return true;
+    },
+    lost,
+    heldBack() {
+      if (refusal === null) return null;
+      const wait_ms = askAtMs - clock.monotonicMs();
+      if (wait_ms > 0) return { ...refusal, retry_after_seconds: wait_ms / 1000 };
+      pauseNextCall();
+      return null;
     },
   };
 }

@@ -7,7 +7,7 @@ import type { BootStages } from '../life/boot-stages.ts';
 import type { AgentEnd } from '../life/exit.ts';
 import type { Log } from '../log.ts';
 import type { AgentConfig } from '../state/config.ts';
-import { type StateFile, tokenDigest } from '../state/state-file.ts';
+import { type Identity, type StateFile, tokenDigest } from '../state/state-file.ts';
 import { acceptKeys } from '../tasks/task-keys.ts';
 import type { Timing } from '../timing.ts';
 import { agentVersion } from '../version.ts';
@@ -52,9 +52,23 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
   let withKeyProof = state.read().enrolled_with !== null;
   let hasTriedProof = false;
   let offersRotation = true;
+  /** The server refused the stored credential for good. It is kept until there is a new one. */
+  let isCredentialLost = false;
+  let isJoining = false;
+  const slowPauses = backoff(timing.unknown_credential_retry);
+  const askAgainLater = async (failure: CallFailure) => {
+    isJoining = false;
+    hasTriedProof = false;
+    const wait_ms = slowPauses.nextMs();
+    log.error('the server does not know this machine; keeping the command and asking again', {
+      failure: describeFailure(failure),
+      retry_in_ms: Math.round(wait_ms),
+    });
+    await pause(clock, wait_ms, signal);
+  };
   while (!signal.aborted) {
-    const { identity } = state.read();
-    const answer = await parts.server.register(requestOf(parts, { withKeyProof, offersRotation }), {
+    const identity = isJoining ? null : state.read().identity;
+    const answer = await parts.server.register(requestOf(parts, { identity, withKeyProof, offersRotation }), {
       credential: identity?.credential ?? null,
       correlation_id: config.correlation_id,
       signal,
@@ -67,10 +81,13 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     }
     if (signal.aborted) break;
     const { failure } = answer;
-    if (failure.code === 'credential_unknown' && config.join_token) {
-      // With its key the machine can still prove that it is the one with this name.
-      log.warn('the server does not know this credential; joining again');
-      state.update({ identity: null });
+    if (failure.code === 'credential_unknown' && identity) {
+      isCredentialLost = true;
+      if (config.join_token) {
+        // With its key the machine can still prove that it is the one with this name.
+        log.warn('the server does not know this credential; joining again');
+        isJoining = true;
+      } else await askAgainLater(failure);
       continue;
     }
     if (asksForProof(failure) && config.join_token && !hasTriedProof) {
@@ -88,14 +105,21 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     if (failure.code === 'credential_expired' && identity) {
       const rotationFailure = await rotateOnce({ ...parts, state, signal });
       if (!rotationFailure) continue;
-      if (!isTransient(rotationFailure) && !config.join_token) return refusal(rotationFailure);
+      if (rotationFailure.code === 'instance_fenced') return refusal(rotationFailure);
       if (!isTransient(rotationFailure)) {
-        log.warn('the credential has expired and cannot be renewed; joining again');
-        state.update({ identity: null });
+        isCredentialLost = true;
+        if (config.join_token) {
+          log.warn('the credential has expired and cannot be renewed; joining again');
+          isJoining = true;
+        } else await askAgainLater(rotationFailure);
         continue;
       }
     }
     if (failure.code === 'claim_from_future' && stages.dropTimes()) continue;
+    if (!isTransient(failure) && isCredentialLost && failure.code !== 'instance_fenced') {
+      await askAgainLater(failure);
+      continue;
+    }
     if (!isTransient(failure) && failure.code !== 'credential_expired') return refusal(failure);
     if (failure.deadline_at !== null && failure.deadline_at !== deadline_at) {
       // The server's newest answer applies: an operator may have moved the deadline.
@@ -103,7 +127,7 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
       state.update({ deadline_at });
     }
     const wait_ms = Math.max(pauses.nextMs(), (failure.retry_after_seconds ?? 0) * 1000);
-    const isLate = !identity && isPast(parts, deadline_at, pauses.tries());
+    const isLate = !state.read().identity && isPast(parts, deadline_at, pauses.tries());
     if (isLate)
       return {
         code: 'registration_deadline',
@@ -148,10 +172,14 @@ function proofOf({ config, state, time }: RegisterParts): Pick<RegisterRequest, 
 
 function requestOf(
   parts: RegisterParts,
-  { withKeyProof, offersRotation }: { withKeyProof: boolean; offersRotation: boolean },
+  {
+    identity,
+    withKeyProof,
+    offersRotation,
+  }: { identity: Identity | null; withKeyProof: boolean; offersRotation: boolean },
 ): RegisterRequest {
   const { config, state, stages: bootStages } = parts;
-  const { identity, private_key } = state.read();
+  const { private_key } = state.read();
   const stages = identity ? bootStages.unsent() : bootStages.all();
   const token = config.enrollment_token
     ? { enrollment_token: config.enrollment_token }

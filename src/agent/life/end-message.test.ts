@@ -125,7 +125,7 @@ test('prints a message without secrets for every other end', () => {
 
 test('redacts secrets and control characters, and stays short', () => {
   const context = { server_url: 'https://bob:hunter2secret@cp.example', dir: '/srv/\u001b[2Jagent\u202e' };
-  const message = messageFor('credential_unknown', 'x'.repeat(1_000_000), context) ?? '';
+  const message = messageFor('registration_refused', 'x'.repeat(1_000_000), context) ?? '';
   expect(message).not.toContain('hunter2secret');
   expect(message.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   expect(message.length).toBeLessThan(5_000);

@@ -103,11 +103,6 @@ const endMessages: Record<string, Message> = {
     remedy: ({ server_url }) =>
       `Fix the problem named above. slipway agent doctor --server ${server_url} checks the path to the server.`,
   },
-  credential_unknown: {
-    problem: ({ server_url, dir }) => `${server_url} does not know the credential in ${dir}`,
-    remedy: () =>
-      'Enrol the node again (slipway act NODE re-enroll) and start the agent with the new token, or with a join token.',
-  },
   agent_crashed: {
     problem: () => 'internal error',
     remedy: ({ dir }) => `Start the agent again, and report the content of ${dir}/agent.exit.json.`,

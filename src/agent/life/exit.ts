@@ -15,7 +15,6 @@ export const exitCodes = {
   prerequisite_missing: 11,
   registration_deadline: 12,
   registration_refused: 13,
-  credential_unknown: 14,
   agent_crashed: 70,
 } as const;
 export type EndCode = keyof typeof exitCodes;

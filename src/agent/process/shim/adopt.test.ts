@@ -6,7 +6,7 @@ import { rolldown } from 'rolldown';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { agentDirectory, readStoredState } from '../../state/state-file.ts';
 import { type AgentBench, type AgentProcess, agentBench, until } from '../../testing/agent-process.ts';
-import { type ProtocolServer, problem, protocolServer } from '../../testing/protocol-server.ts';
+import { node, type ProtocolServer, problem, protocolServer } from '../../testing/protocol-server.ts';
 import { agentVersion } from '../../version.ts';
 import { type CommandRecord, commandRecords } from '../command-record.ts';
 import { processRow, processRows } from '../process-table.ts';
@@ -302,4 +302,21 @@ test('another enrolment token ends the command of the former instance', async ()
   expect(pidsIn(dir).map(isRunning)).toEqual([false, true]);
   const later = server.lines.slice(lines).filter(({ line }) => line.startsWith('count '));
   expect(later, 'lines of the former instance').toEqual([]);
+});
+
+test('a server that does not know a restarted agent does not end its command', async () => {
+  const dir = bench.dir();
+  await end(await ready(dir), 'SIGKILL');
+  server.override(() => problem('credential_unknown'));
+  const agent = start(dir);
+  await until(() => agent.output().includes('does not know this machine'), 'a refusal');
+  expect(pidsIn(dir).map(isRunning)).toEqual([true]);
+  const before = counted().length;
+  expect(await end(agent, 'SIGTERM')).toBe(0);
+  expect(pidsIn(dir).map(isRunning)).toEqual([true]);
+  server.override(() => null);
+  await ready(dir);
+  await until(() => counted().length > before + 20, 'output again');
+  expect(counted()).toEqual(upTo(counted().length));
+  expect(node.node_instance_id).toBe(readStoredState(dir)?.identity?.node_instance_id);
 });
