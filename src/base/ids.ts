@@ -37,15 +37,19 @@ const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 const timeLength = 9;
 const randomLength = 11;
 
-function sortableBody(nowMs: number): string {
+function sortableTime(nowMs: number): string {
   let time = '';
   for (let remaining = nowMs, i = 0; i < timeLength; i++) {
     time = alphabet.charAt(remaining % 32) + time;
     remaining = Math.floor(remaining / 32);
   }
+  return time;
+}
+
+function sortableBody(nowMs: number): string {
   let random = '';
   for (const byte of randomBytes(randomLength)) random += alphabet.charAt(byte % 32);
-  return time + random;
+  return sortableTime(nowMs) + random;
 }
 
 /** Returns the creation time of one of our ids, or undefined for any other text. */
@@ -55,6 +59,9 @@ export function bornAt(id: string): Date | undefined {
   if (digits.length < timeLength || digits.includes(-1)) return undefined;
   return moment(digits.reduce((ms, digit) => ms * 32 + digit, 0));
 }
+
+/** A bound for ids of this kind: ids that were created before `at` sort before it. */
+export const firstIdAt = (kind: IdKind, at: Date): string => `${prefixes[kind]}_${sortableTime(at.getTime())}`;
 
 export type IdKind = keyof typeof prefixes;
 const kinds = new Map(Object.entries(prefixes).map(([kind, prefix]) => [prefix as string, kind as IdKind]));

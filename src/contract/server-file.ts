@@ -37,6 +37,12 @@ import {
   type KeepSeconds,
   type LogSettings,
 } from '../lifecycle/limits/retention.ts';
+import {
+  defaultRetentionSeconds,
+  minRetentionSeconds,
+  type RetentionSeconds,
+  retentionSettings,
+} from '../lifecycle/limits/retention-classes.ts';
 import { evidenceLayers } from './evidence/evidence-layers.ts';
 import { Budgets } from './pool.ts';
 import { type OperatorsMay, operatorLists } from './pool-fields/privileged.ts';
@@ -56,6 +62,17 @@ function isExpression(source: string): boolean {
 /** How long evidence is kept, by layer. Evidence younger than a day is never dropped. */
 const KeptFor = Type.Object(
   Object.fromEntries(evidenceLayers.map((layer) => [layer, Type.Optional(Type.Number({ minimum: 24 * 3600 }))])),
+  strict,
+);
+
+/** How long rows other than evidence are kept, by class. */
+const RowsKeptFor = Type.Object(
+  Object.fromEntries(
+    retentionSettings.map((setting) => [
+      setting,
+      Type.Optional(Type.Number({ minimum: minRetentionSeconds(setting) })),
+    ]),
+  ),
   strict,
 );
 
@@ -163,6 +180,7 @@ export const ServerFile = Type.Object(
       ),
     ),
     evidence: Type.Optional(Type.Object({ keep_seconds: Type.Optional(KeptFor) }, strict)),
+    retention: Type.Optional(Type.Object({ keep_seconds: Type.Optional(RowsKeptFor) }, strict)),
     logs: Type.Optional(
       Type.Object({ most_bytes_per_node: Type.Optional(Type.Integer({ minimum: 1024 * 1024 })) }, strict),
     ),
@@ -185,6 +203,7 @@ export interface ServerFileSettings {
   boot_shift: BootShiftSettings;
   orphans: OrphanSettings;
   evidence: { keep_seconds: KeepSeconds };
+  retention: { keep_seconds: RetentionSeconds };
   logs: LogSettings;
   limits: LimitSettings;
   redact: { patterns: string[] };
@@ -226,6 +245,7 @@ export function settingsOf(file: ServerFile): ServerFileSettings {
     boot_shift: { ...defaultBootShiftSettings, ...file.boot_shift },
     orphans: { ...defaultOrphanSettings, ...file.orphans },
     evidence: { keep_seconds: { ...defaultKeepSeconds, ...file.evidence?.keep_seconds } },
+    retention: { keep_seconds: { ...defaultRetentionSeconds, ...file.retention?.keep_seconds } },
     logs: { ...defaultLogSettings, ...file.logs },
     limits: limitsOf(file.limits ?? {}),
     redact: { patterns: file.redact?.patterns ?? [] },

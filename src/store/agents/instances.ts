@@ -59,7 +59,7 @@ export async function createInstance(
     `insert into instances
        (node_instance_id, node_id, attempt, enrollment_token_hash, join_token_id, created_at)
      values
-       ($1, $2, 1 + (select count(*) from instances where node_id = $2), $3, $4, $5)`,
+       ($1, $2, 1 + (select coalesce(max(attempt), 0) from instances where node_id = $2), $3, $4, $5)`,
     [
       instance.node_instance_id,
       instance.node_id,

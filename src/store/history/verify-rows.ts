@@ -4,6 +4,7 @@
  * checks every column, while the periodic drift pass checks only `decisiveColumns`.
  */
 import type { RowDifference } from '../../contract/supervision/finding.ts';
+import { isOwn } from '../evidence/own-facts.ts';
 import type { Queryable } from '../pg/database.ts';
 import { allocations, nodes, type Projected, rebuiltRows } from './projection.ts';
 import { type ProvenGoneNode, provenGoneNodes } from './proven-gone-nodes.ts';
@@ -43,6 +44,23 @@ const unexplainedSql = ({ table, key }: Projected): string => `
     )
   order by 1`;
 
+/**
+ * Whether retention deleted the row of `rebuilt`: it was in a final status, and the fact of the
+ * deletion is there or was itself dropped since.
+ */
+const isPruned = ({ table, key, noun }: Projected): string => `
+  rebuilt.status = '${finalStatuses[table]}'
+  and (
+    exists (
+      select from evidence fact
+      where fact.${key} = rebuilt.${key}
+        and fact.kind = '${noun}.pruned'
+        and ${isOwn('fact')})
+    or exists (
+      select from evidence_cuts cut
+      where cut.layer = 'store'
+        and cut.before > rebuilt.status_since))`;
+
 /** Selects evidence without a row, in the same range of ids as the compared rows. */
 const rowlessSql = (of: Projected): string => `
   select rebuilt.${of.key} as id, rebuilt.pool, rebuilt.status
@@ -52,6 +70,7 @@ const rowlessSql = (of: Projected): string => `
       and ($2 = '' or fact.${of.key} <= $2)
       and not exists (select from ${of.table} stored where stored.${of.key} = fact.${of.key})`,
   )}) rebuilt
+  where not (${isPruned(of)})
   order by 1`;
 
 export async function verifySlice(

@@ -11,7 +11,6 @@ import { readOperation, requeue } from './operations.ts';
 import { publishProgress } from './publish-progress.ts';
 import { queueOperation } from './queue-operation.ts';
 import { registerReplica } from './replicas.ts';
-import { forgetStepSamples } from './step-samples.ts';
 import { endStep, startStep } from './steps.ts';
 
 let store: TestStore;
@@ -142,7 +141,6 @@ test('expects the durations that the pool had recorded when the operation was qu
   const wire = await readOperation(db, run.workflow_id, wholeFleet, start);
   // The estimate of the plan is not shown for a step without samples.
   expect(wire?.steps.map(({ usual_seconds }) => usual_seconds)).toEqual([20, null]);
-  expect(await forgetStepSamples(db, later(25))).toBe(2);
 });
 
 test('keeps the percentage in another attempt, and restarts the clock of the step', async () => {

@@ -1,7 +1,7 @@
 /** Stores how long each step of a pool's operations took, and estimates durations from that. */
 import type { WorkflowId } from '../../base/ids.ts';
 import { quantileShares } from '../../lifecycle/progress/expectation.ts';
-import type { Queryable, Transaction } from '../pg/database.ts';
+import type { Transaction } from '../pg/database.ts';
 
 /** Only the newest samples count, because a pool may have become faster or slower. */
 const maxSamples = 200;
@@ -64,8 +64,4 @@ export async function setExpectedDurations(tx: Transaction, queued: WorkflowId[]
     [queued, quantileShares, maxSamples],
     { prepared: true },
   );
-}
-
-export async function forgetStepSamples(db: Queryable, before: Date): Promise<number> {
-  return (await db.query('delete from step_samples where at < $1 returning 1', [before])).length;
 }

@@ -7,9 +7,10 @@
  * derived from the idempotency key. The table has only a hash of that key, so it reveals neither.
  */
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
-import { isLockTimeout, type Queryable, type Transaction } from './database.ts';
+import { fixedRetentionSeconds } from '../../lifecycle/limits/retention-classes.ts';
+import { isLockTimeout, type Transaction } from './database.ts';
 
-const retentionSeconds = 24 * 3600;
+const retentionSeconds = fixedRetentionSeconds.requests;
 /** How long a retry waits for the first request before it gets `in_progress`. */
 const maxWait = '5s';
 
@@ -99,14 +100,4 @@ export async function keepAnswer(tx: Transaction, scope: KeyScope, status: numbe
     status,
     JSON.stringify(seal(scope, reply)),
   ]);
-}
-
-export async function forgetOldKeys(db: Queryable, now: Date): Promise<number> {
-  const rows = await db.query(
-    `delete from idempotency_keys
-     where created_at < $1::timestamptz - make_interval(secs => $2)
-     returning key`,
-    [now, retentionSeconds],
-  );
-  return rows.length;
 }

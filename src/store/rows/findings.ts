@@ -258,8 +258,3 @@ export const countOpenFindings = (db: Queryable): Promise<{ kind: FindingKind; c
      group by 1
      order by 1`,
   );
-
-/** Deletes findings that were closed before this time. Evidence keeps their history longer. */
-export async function forgetFindings(db: Queryable, closed_before: Date): Promise<number> {
-  return (await db.query('delete from findings where closed_at < $1 returning 1', [closed_before])).length;
-}

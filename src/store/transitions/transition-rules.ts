@@ -17,6 +17,7 @@ import {
 } from '../../lifecycle/findings/findings.ts';
 import { defaultOrphanSettings, type OrphanSettings } from '../../lifecycle/findings/residue.ts';
 import { defaultKeepSeconds, type KeepSeconds } from '../../lifecycle/limits/retention.ts';
+import { defaultRetentionSeconds, type RetentionSeconds } from '../../lifecycle/limits/retention-classes.ts';
 import type { BudgetPhase } from '../../lifecycle/model/states.ts';
 import { type Cause, causes, type Trigger } from '../../lifecycle/model/transitions.ts';
 import { byIds } from '../pg/by-ids.ts';
@@ -55,6 +56,7 @@ export interface TransitionEnvironment {
   boot_shift: BootShiftSettings;
   orphans: OrphanSettings;
   evidence: { keep_seconds: KeepSeconds };
+  retention: { keep_seconds: RetentionSeconds };
   decide: Deciders;
 }
 
@@ -68,6 +70,7 @@ export const defaultEnvironment: TransitionEnvironment = {
   boot_shift: defaultBootShiftSettings,
   orphans: defaultOrphanSettings,
   evidence: { keep_seconds: defaultKeepSeconds },
+  retention: { keep_seconds: defaultRetentionSeconds },
   decide: deciders,
 };
 
