@@ -14,6 +14,7 @@ import { listOperations, readOperation } from '../../store/operations/operations
 import { listAllocations, readAllocation } from '../../store/rows/allocations.ts';
 import { actorOf, type Person } from '../http/callers.ts';
 import { pageOf } from '../http/paging.ts';
+import { missing, missingOperation } from '../http/replies/gone.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
 
 export const callerOf = (call: Pick<Call<OperationName>, 'person' | 'correlation_id'>, reason?: string): Caller => ({
@@ -25,13 +26,13 @@ export const callerOf = (call: Pick<Call<OperationName>, 'person' | 'correlation
 
 async function mustFindAllocation(id: string, visibility: Visibility, services: ApiServices) {
   const allocation = await readAllocation(services.db, id, visibility, now(services.clock));
-  if (!allocation) throw new ApiProblem('allocation_not_found');
+  if (!allocation) throw await missing('allocation', id, visibility, services);
   return allocation;
 }
 
 async function mustFindOperation(id: string, visibility: Visibility, services: ApiServices) {
   const operation = await readOperation(services.db, id, visibility, now(services.clock));
-  if (!operation) throw new ApiProblem('operation_not_found');
+  if (!operation) throw missingOperation(id, services);
   return operation;
 }
 

@@ -17,6 +17,7 @@ import { checkSeals, type SealedPlace } from '../../store/integrity/sealed-rows.
 import { type EvidenceSigner, evidenceSigner } from '../../store/integrity/signer.ts';
 import type { Database } from '../../store/pg/database.ts';
 import { allocationRow } from '../../store/rows/allocations.ts';
+import { missing } from '../http/replies/gone.ts';
 import type { Handlers } from '../services.ts';
 
 /** Rows are usually sealed within this time. */
@@ -49,7 +50,9 @@ async function checkFacts(db: Database, signer: EvidenceSigner, facts: ReleaseFa
 export const certificateHandlers: Pick<Handlers, 'allocation-certificate'> = {
   async 'allocation-certificate'({ params, person, reply }, { db, clock, key_ring, installation }) {
     const allocation = await allocationRow(db, params.id);
-    if (!allocation || !canSee(person().visibility, allocation.tenant)) throw new ApiProblem('allocation_not_found');
+    const { visibility } = person();
+    if (!allocation || !canSee(visibility, allocation.tenant))
+      throw await missing('allocation', params.id, visibility, { db });
     if (allocation.status !== 'released') throw new ApiProblem('allocation_not_released');
     const facts = await releaseFacts(db, params.id);
     const cut = facts ? null : await cutBefore(db);

@@ -1,7 +1,6 @@
 /** Explains why a node has its status, lists the actions on it and runs them. */
 
 import { iso, now } from '../../base/clock.ts';
-import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
@@ -29,13 +28,14 @@ import { openFindingsOf } from '../../store/rows/findings.ts';
 import { openResidueOf } from '../../store/rows/node-residue.ts';
 import { joinedRow, nodeWire } from '../../store/rows/nodes.ts';
 import { poolGeneration } from '../../store/rows/pools.ts';
+import { missing } from '../http/replies/gone.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { callerOf, operationOf, predictionWire } from './allocations.ts';
 import { findingWire } from './drift.ts';
 
 async function mustFindNode(id: string, visibility: Visibility, services: ApiServices) {
   const row = await joinedRow(services.db, id, visibility);
-  if (!row) throw new ApiProblem('node_not_found');
+  if (!row) throw await missing('node', id, visibility, services);
   return { row, node: nodeWire(row) };
 }
 

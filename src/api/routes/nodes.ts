@@ -15,6 +15,7 @@ import { parseLogCursor, readLines } from '../../store/logs/node-logs.ts';
 import { listNodes } from '../../store/rows/fleet/node-list.ts';
 import { isKnownNode, readNode } from '../../store/rows/nodes.ts';
 import { pageOf } from '../http/paging.ts';
+import { missing } from '../http/replies/gone.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { callerOf } from './allocations.ts';
 
@@ -30,13 +31,13 @@ const followWaits = 12;
 
 async function mustFindNode(id: string, visibility: Visibility, services: ApiServices) {
   const node = await readNode(services.db, id, visibility);
-  if (!node) throw new ApiProblem('node_not_found');
+  if (!node) throw await missing('node', id, visibility, services);
   return node;
 }
 
 /** A tenant may read the records of its allocations even after the node went to another tenant. */
 async function mustBeKnown(id: string, visibility: Visibility, services: ApiServices): Promise<void> {
-  if (!(await isKnownNode(services.db, id, visibility))) throw new ApiProblem('node_not_found');
+  if (!(await isKnownNode(services.db, id, visibility))) throw await missing('node', id, visibility, services);
 }
 
 function readTimeline(
