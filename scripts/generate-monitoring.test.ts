@@ -89,6 +89,7 @@ describe('the metric table', () => {
     );
     const parts = { tail_seconds: 1, gather_seconds: 1, join_seconds: 1, render_seconds: 1, write_seconds: 1 };
     const scrape = createMetrics(db, clock, {
+      version: '1.2.3',
       sweeps: () => [
         {
           ...{ name: 'liveness', runs: 1, decided: 1, held: 1, would_have: 1, last_run_at: now, last_seconds: 1 },

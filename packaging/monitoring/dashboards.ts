@@ -83,6 +83,15 @@ export const dashboards: Record<string, Dashboard> = {
           graph('Time since the start', 's', {
             '{{instance}}': 'time() - process_start_time_seconds{job="slipway", instance=~"$instance"}',
           }),
+          graph(
+            'Replicas and relays by version',
+            'short',
+            {
+              'replica {{version}}': 'count by (version) (slipway_build_info)',
+              'relay {{version}}': 'count by (version) (slipway_relay_build_info)',
+            },
+            'More than one version means that an upgrade is not finished.',
+          ),
         ],
       },
     ],

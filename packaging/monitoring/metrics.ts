@@ -41,11 +41,15 @@ export const fleetMetrics: Record<string, Metric> = {
   slipway_residue_oldest_seconds: gauge('age of the oldest of them', { driver: null }),
 };
 
+/** Its value is 1; a query joins it to show or compare versions. */
+const buildInfo = gauge('always 1; the label has the version', { version: null });
+
 export const replicaMetrics: Record<string, Metric> = {
   slipway_database_state: gauge(
     '1 for the present [state](../how-to/replicas.md#the-load-balancer) of the database, as this replica sees it',
     { state: readinessStates },
   ),
+  slipway_build_info: buildInfo,
   slipway_beats_total: counter('heartbeats received'),
   slipway_beats_per_second: gauge('heartbeats a second, smoothed over some seconds'),
   slipway_beats_behind_seconds: gauge('age of the oldest heartbeat that is not stored; 0 when all are'),
@@ -86,6 +90,7 @@ export const replicaMetrics: Record<string, Metric> = {
 };
 
 export const relayMetrics: Record<string, Metric> = {
+  slipway_relay_build_info: buildInfo,
   slipway_relay_beats_total: counter('heartbeats that agents sent'),
   slipway_relay_beats_joined_total: counter('heartbeats merged with an equal one'),
   slipway_relay_batches_total: counter('batches sent'),

@@ -26,6 +26,7 @@ const streams = {
   ...{ tail_seconds: 0, gather_seconds: 0, join_seconds: 0, render_seconds: 0, write_seconds: 0.25 },
 };
 const replicaFigures = {
+  version: '1.2.3',
   sweeps: () => [],
   intake: () => ({ held_bytes: 0, refused: 0 }),
   forwarders: () => [],
@@ -92,6 +93,7 @@ test('counts open findings', async () => {
 
 test('reports stream readers and their cost', async () => {
   const text = await createMetrics(db, clock, replicaFigures)();
+  expect(text).toContain('slipway_build_info{version="1.2.3"} 1\n');
   for (const line of [
     'readers 3',
     'questions 2',

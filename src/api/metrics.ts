@@ -30,6 +30,7 @@ export interface SweepFigures {
 
 /** The figures of this replica. */
 export interface ReplicaFigures {
+  version: string;
   sweeps(): SweepFigures[];
   intake(): IntakeFigures;
   forwarders(): ForwardFigures[];
@@ -56,6 +57,10 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
     for (const each of readinessStates) databaseState.set({ state: each }, 0);
     databaseState.set({ state: read === 'read' ? state : read }, 1);
   };
+  gauge('slipway_build_info', 'Always 1; the label has the version', ['version']).set(
+    { version: replicaFigures.version },
+    1,
+  );
   const sweepRuns = gauge('slipway_sweep_runs_total', 'Runs of each sweep on this replica', ['sweep']);
   const sweepDecided = gauge('slipway_sweep_decided_total', 'Decisions of each sweep on this replica', ['sweep']);
   const sweepHeld = gauge('slipway_sweep_held_total', 'Verdicts held back, by rule', ['sweep']);

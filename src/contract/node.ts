@@ -81,6 +81,9 @@ export const Node = Type.Object(
     allocation_id: nullable(Type.String()),
     workflow_id: nullable(Type.String()),
     registered_at: nullable(Timestamp),
+    agent_version: nullable(
+      Type.String({ description: 'The program that registered this instance, with its version.' }),
+    ),
     last_seen_at: nullable(Timestamp),
     deadline_at: nullable(Timestamp),
     budget_seconds: nullable(Type.Number()),
@@ -108,7 +111,7 @@ export const NodeState = Type.Object(
   {
     at: Timestamp,
     cursor: Type.String({ description: 'The timeline cursor of the last fact that is part of this state.' }),
-    ...Type.Omit(Node, ['occupancy', 'last_seen_at', 'reported']).properties,
+    ...Type.Omit(Node, ['occupancy', 'agent_version', 'last_seen_at', 'reported']).properties,
     reported_status: nullable(Type.String()),
   },
   { $id: 'NodeState' },

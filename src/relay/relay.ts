@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../base/clock.ts';
+import { packageVersion } from '../base/files/package-root.ts';
 import { openTlsFiles, type TlsFiles } from '../base/network/tls-files.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import { type ErrorCode, errorCatalogue } from '../contract/errors/errors.ts';
@@ -130,6 +131,11 @@ const metricTexts: Record<keyof RelayFigures, [name: string, type: 'counter' | '
   streaming: ['upstream_streaming', 'gauge', '1 if batches use a stream'],
 };
 
+const buildInfo = `# HELP slipway_relay_build_info Always 1; the label has the version
+# TYPE slipway_relay_build_info gauge
+slipway_relay_build_info{version="${packageVersion()}"} 1
+`;
+
 /** Renders the relay's figures for Prometheus. They do not identify agents. */
 const relayMetrics = (figures: RelayFigures): string =>
   Object.entries(metricTexts)
@@ -137,6 +143,7 @@ const relayMetrics = (figures: RelayFigures): string =>
       const value = Number(figures[key as keyof RelayFigures]);
       return `# HELP slipway_relay_${name} ${help}\n# TYPE slipway_relay_${name} ${type}\nslipway_relay_${name} ${value}\n`;
     })
+    .concat(buildInfo)
     .join('');
 
 interface RelayFigures extends BatcherFigures {

@@ -95,6 +95,7 @@ export async function openApi(
     sweeps: () => runner.statuses(),
     metrics: createMetrics(db, clock, {
       ...nodeLogs.figures,
+      version: opening.version,
       sweeps: () => runner.statuses(),
       streams: () => feed.figures(),
       agentStreams: () => agentStreams.figures(),

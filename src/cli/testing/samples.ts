@@ -119,6 +119,7 @@ export const sampleNode = (fields: Partial<Node> = {}): Node => ({
   allocation_id: sampleIds.allocation_id,
   workflow_id: null,
   registered_at: sampleStart,
+  agent_version: 'slipway-agent/1.2.3',
   last_seen_at: sampleStart,
   deadline_at: null,
   budget_seconds: null,

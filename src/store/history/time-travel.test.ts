@@ -36,7 +36,7 @@ type StateNow = Omit<NodeState, 'at' | 'cursor'>;
 async function readStatesNow(ids: string[]): Promise<Map<string, StateNow>> {
   const nodes = await readNodes(db, ids, wholeFleet);
   return new Map(
-    nodes.map(({ occupancy: _, last_seen_at: __, reported, ...node }) => [
+    nodes.map(({ occupancy: _, agent_version: __, last_seen_at: ___, reported, ...node }) => [
       node.node_id,
       { ...node, reported_status: (reported?.status as string | null | undefined) ?? null },
     ]),

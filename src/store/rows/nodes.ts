@@ -59,6 +59,7 @@ export interface JoinedRow extends NodeRow {
   allocation_id: AllocationId | null;
   allocation_status: AllocationStatus | null;
   has_residue: boolean;
+  agent_version: string | null;
   last_seen_at: Date | null;
   stale_seconds: number | null;
   reported: Record<string, unknown> | null;
@@ -81,9 +82,11 @@ export const withHolder = `left join lateral (
 export const selectJoined = (from: string) => `
   select node.*,
     holder.allocation_id, holder.status as allocation_status,
+    instance.agent_version,
     beat.last_seen_at, beat.stale_seconds, beat.reported,
     ${hasResidue} as has_residue
   from ${from}
+  left join instances instance on instance.node_instance_id = node.node_instance_id
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
   ${withHolder}`;
 
@@ -149,6 +152,7 @@ export function nodeWire(row: JoinedRow): Node {
     ...state,
     ...(isSettled(row) && { fence_reason: settledAfterForceWords }),
     occupancy: occupancyOf(row.allocation_status, row.has_residue),
+    agent_version: row.agent_version,
     last_seen_at: iso(row.last_seen_at),
     reported: reported_status || row.reported ? { ...row.reported, status: reported_status } : null,
   };

@@ -46,6 +46,7 @@ export function NodeFacts({ node }: { node: Node }) {
             ['Endpoint', node.endpoint && <CopyId id={node.endpoint} />],
             ['Created', ago(node.created_at)],
             ['Registered', ago(node.registered_at)],
+            ['Agent', node.agent_version],
             ['Last seen', ago(node.last_seen_at)],
             ['Restarts', node.restarts > 0 && node.restarts],
             ['Labels', Object.keys(node.labels).length > 0 && <Labels labels={node.labels} />],

@@ -101,7 +101,13 @@ describe('commands about one thing', () => {
 
   test('shows a node at an earlier moment', async () => {
     const verdict = { rule: 'liveness', reason: 'no heartbeat for 12 s', at: '2026-01-01T11:59:00Z' };
-    const { occupancy: _, last_seen_at: __, reported: ___, ...written } = sampleNode({ status: 'offline', verdict });
+    const {
+      occupancy: _,
+      agent_version: __,
+      last_seen_at: ___,
+      reported: ____,
+      ...written
+    } = sampleNode({ status: 'offline', verdict });
     const at = '2026-01-01T12:00:00.000Z';
     const since = { status_since: verdict.at, reported_status: 'ready' };
     server.on('node-state', () => ({ body: { ...written, ...since, at, cursor: '1-1' } }));

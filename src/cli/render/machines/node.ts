@@ -98,6 +98,7 @@ export function nodeLines(node: Node, explanation: Explanation, nowMs: number, f
     ['would have', node.would_have && wouldHaveFact(node.would_have, nowMs), 'warn'],
     ['waits for', node.waiting_for && printable(node.waiting_for)],
     ['deadline', explanation.deadline_at && formatMoment(explanation.deadline_at, nowMs) + budget],
+    ['agent', node.agent_version && printable(node.agent_version)],
     ['last seen', formatMoment(node.last_seen_at, nowMs)],
     ['registered', formatMoment(node.registered_at, nowMs)],
     ['report', reportText(node.reported) && printable(reportText(node.reported) ?? '')],
