@@ -13,20 +13,28 @@ import { emptyOutput, stagingName } from '../packaging/build/output.ts';
 import { manifest, root } from '../packaging/build/paths.ts';
 import { sbomOf } from '../packaging/build/sbom.ts';
 import { addPrograms } from '../packaging/build/self-contained.ts';
+import { signChecksums, signingKey } from '../packaging/build/signature.ts';
 import { buildTree } from '../packaging/build/tree.ts';
+
+const artefacts = ['npm', 'archive', 'debian'];
 
 const { values } = parseArgs({
   options: {
     into: { type: 'string', default: join(root, 'dist/release') },
-    /** Builds the npm tarball and the list of components alone, which takes seconds. */
-    'npm-only': { type: 'boolean', default: false },
+    /** Builds these artefacts alone. The npm package takes seconds. */
+    only: { type: 'string', multiple: true, default: artefacts },
   },
 });
+const unknown = values.only.find((name) => !artefacts.includes(name));
+if (unknown !== undefined) throw new Error(`--only ${unknown} is not one of ${artefacts.join(', ')}`);
+const isWanted = (name: string) => values.only.includes(name);
 
 const folder = resolve(values.into);
 const staging = join(folder, stagingName);
 const base = `${manifest.name}-${manifest.version}`;
 const date = sourceDate();
+// Fails on a bad key before the build, which takes minutes.
+const key = signingKey();
 
 /** The console's build depends on it. */
 process.env.NODE_ENV = 'production';
@@ -37,20 +45,27 @@ async function sha256(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
+/** True if the artefact is wanted and possible. Says why it is not possible. */
+function mayBuild(name: string, what: string, obstacleOf: () => string | null): boolean {
+  if (!isWanted(name)) return false;
+  const obstacle = obstacleOf();
+  if (obstacle !== null) console.log(`no ${what}: ${obstacle}`);
+  return obstacle === null;
+}
+
 async function buildArtefacts(): Promise<void> {
   // npm expects the files of a package below this name.
   const tree = join(staging, 'package');
   const packages = await buildTree(tree);
-  await writeTarball(tree, join(folder, `${base}.tgz`), date);
+  if (isWanted('npm')) await writeTarball(tree, join(folder, `${base}.tgz`), date);
   writeFileSync(join(folder, `${base}.cdx.json`), sbomOf(packages, date));
-  if (values['npm-only']) return;
+  if (values.only.every((name) => name === 'npm')) return;
   const whole = join(staging, `${base}-linux-${process.arch}`);
   renameSync(tree, whole);
   addPrograms(whole);
-  await writeTarball(whole, join(folder, `${base}-linux-${process.arch}.tar.gz`), date);
-  const obstacle = dpkgObstacle();
-  if (obstacle === null) writeDebianPackage(whole, join(staging, 'debian'), folder, date);
-  else console.log(`no Debian package: ${obstacle}`);
+  if (isWanted('archive')) await writeTarball(whole, join(folder, `${base}-linux-${process.arch}.tar.gz`), date);
+  if (mayBuild('debian', 'Debian package', dpkgObstacle))
+    writeDebianPackage(whole, join(staging, 'debian'), folder, date);
 }
 
 emptyOutput(folder);
@@ -65,3 +80,5 @@ const names = readdirSync(folder).sort();
 const sums = await Promise.all(names.map(async (name) => `${await sha256(join(folder, name))}  ${name}\n`));
 writeFileSync(join(folder, 'SHA256SUMS'), sums.join(''));
 for (const name of names) console.log(`${(statSync(join(folder, name)).size / 1e6).toFixed(1)} MB  ${name}`);
+if (key === null) console.log('not signed: SLIPWAY_RELEASE_KEY names no key file');
+else signChecksums(folder, key);

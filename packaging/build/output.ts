@@ -2,13 +2,16 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { manifest } from './paths.ts';
+import { signatureFiles } from './signature.ts';
 
 /** The folder of unfinished parts, which a killed release leaves behind. */
 export const stagingName = '.staging';
 
 const artefact = new RegExp(`^${manifest.name}[-_]\\d+\\..*\\.(tgz|tar\\.gz|deb|cdx\\.json)$`);
 
-const isWritten = (name: string): boolean => name === 'SHA256SUMS' || name === stagingName || artefact.test(name);
+const others = ['SHA256SUMS', stagingName, ...Object.values(signatureFiles)];
+
+const isWritten = (name: string): boolean => others.includes(name) || artefact.test(name);
 
 /** Throws and deletes nothing if the folder has any other file, as a home directory has. */
 export function emptyOutput(folder: string): void {

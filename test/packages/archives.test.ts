@@ -41,7 +41,7 @@ let folder: string;
 
 beforeAll(async () => {
   folder = await newFolder();
-  built = await buildRelease([]);
+  built = await buildRelease(['npm', 'archive', 'debian']);
 });
 afterAll(async () => {
   for (const each of [built && dirname(built), folder]) if (each) await removeFolder(each);

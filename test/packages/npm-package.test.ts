@@ -54,7 +54,7 @@ function npmEnvironment(): NodeJS.ProcessEnv {
 
 beforeAll(async () => {
   folder = await newFolder();
-  built = await buildRelease(['--npm-only']);
+  built = await buildRelease(['npm']);
   const home = join(folder, 'home');
   await mkdir(home);
   // Set-up has downloaded the pinned packages, so npm takes them from its cache. Newer versions of
@@ -102,7 +102,7 @@ test('contains no source, no test and no path of the builder, and stays small', 
 });
 
 test('is identical when built again, whatever the umask and the time zone', async () => {
-  const again = await buildRelease(['--npm-only'], { umask: '077', zone: 'Pacific/Auckland' });
+  const again = await buildRelease(['npm'], { umask: '077', zone: 'Pacific/Auckland' });
   const sums = await Promise.all([built, again].map((each) => readFile(join(each, 'SHA256SUMS'), 'utf8')));
   await removeFolder(dirname(again));
   expect(sums[0]).toContain(files.npm);

@@ -26,7 +26,10 @@ test('refuses a folder with other files, and deletes nothing there', async () =>
 });
 
 test('deletes an earlier release, also one that was killed, and makes a new folder', async () => {
-  const folder = await folderWith(['SHA256SUMS', 'slipway-0.0.9.tgz', ...Object.values(files)]);
+  const folder = await folderWith([
+    ...['SHA256SUMS', 'SHA256SUMS.sig', 'slipway-release.pub.pem', 'slipway-0.0.9.tgz'],
+    ...Object.values(files),
+  ]);
   await mkdir(join(folder, stagingName, 'package'), { recursive: true });
   emptyOutput(folder);
   expect(await readdir(folder)).toEqual([]);

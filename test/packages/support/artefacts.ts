@@ -29,15 +29,19 @@ export async function newFolder(): Promise<string> {
 
 export const removeFolder = (folder: string): Promise<void> => rm(folder, { recursive: true, force: true });
 
-/** Runs `npm run release` without set-up, under another umask and time zone if asked. */
-export async function buildRelease(args: string[], { umask = '022', zone = 'UTC' } = {}): Promise<string> {
+/** Runs `npm run release` for some artefacts, under another umask and time zone if asked. */
+export async function buildRelease(
+  artefacts: string[],
+  { umask = '022', zone = 'UTC', env = {} as Record<string, string> } = {},
+): Promise<string> {
   const folder = await newFolder();
+  const only = artefacts.flatMap((each) => ['--only', each]);
   const script = `umask ${umask} && exec "$0" "$@"`;
-  const command = [process.execPath, join(root, 'scripts/release.ts'), '--into', join(folder, 'out'), ...args];
+  const command = [process.execPath, join(root, 'scripts/release.ts'), '--into', join(folder, 'out'), ...only];
   await run('sh', ['-c', script, ...command], {
     cwd: folder,
     // The host of a release may be prepared for production, where npm leaves packages out.
-    env: { ...process.env, TZ: zone, NODE_ENV: 'production' },
+    env: { ...process.env, TZ: zone, NODE_ENV: 'production', ...env },
     maxBuffer: 16 << 20,
   }).catch(async (error) => {
     await removeFolder(folder);
