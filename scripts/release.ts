@@ -9,6 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { sourceDate, writeTarball } from '../packaging/build/archive.ts';
 import { dpkgObstacle, writeDebianPackage } from '../packaging/build/debian.ts';
+import { imageObstacle, writeImage } from '../packaging/build/image.ts';
 import { emptyOutput, stagingName } from '../packaging/build/output.ts';
 import { manifest, root } from '../packaging/build/paths.ts';
 import { sbomOf } from '../packaging/build/sbom.ts';
@@ -16,7 +17,7 @@ import { addPrograms } from '../packaging/build/self-contained.ts';
 import { signChecksums, signingKey } from '../packaging/build/signature.ts';
 import { buildTree } from '../packaging/build/tree.ts';
 
-const artefacts = ['npm', 'archive', 'debian'];
+const artefacts = ['npm', 'archive', 'debian', 'image'];
 
 const { values } = parseArgs({
   options: {
@@ -66,6 +67,7 @@ async function buildArtefacts(): Promise<void> {
   if (isWanted('archive')) await writeTarball(whole, join(folder, `${base}-linux-${process.arch}.tar.gz`), date);
   if (mayBuild('debian', 'Debian package', dpkgObstacle))
     writeDebianPackage(whole, join(staging, 'debian'), folder, date);
+  if (mayBuild('image', 'image', imageObstacle)) await writeImage(whole, join(staging, 'image'), folder, date);
 }
 
 emptyOutput(folder);

@@ -5,6 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { packages as debianPackages } from './debian-packages.ts';
 import { libraries, type NativeLibrary } from './native-libraries.ts';
 import { manifest, readJson, root } from './paths.ts';
 import { keyOf, type ShippedPackage } from './shipped-packages.ts';
@@ -48,6 +49,12 @@ const programOf = ({ package: owner, ...program }: (typeof programs)[number]): C
     ...program,
     version: (manifest.optionalDependencies[owner] ?? '').replace(/\.0-beta.*|-beta.*/, ''),
   });
+
+/** The image alone contains these. */
+const debianComponents: Component[] = debianPackages.map(({ name, version, license }) => {
+  const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}?distro=bookworm`;
+  return { 'bom-ref': purl, type: 'library', name, version, purl, licenses: [{ expression: license }] };
+});
 
 /** With --omit=dev, npm also leaves out packages that development and production share. */
 const npmSbom = ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only', '--include=dev'];
@@ -95,6 +102,7 @@ export function sbomOf(packages: ShippedPackage[], sourceDate: Date): string {
       ...components,
       ...programs.map(programOf),
       ...libraries.map((library) => nativeComponent('library', library)),
+      ...debianComponents,
     ],
     dependencies: bom.dependencies
       .filter(({ ref }) => ref === own || listed.has(ref))

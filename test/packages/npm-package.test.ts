@@ -10,6 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { packages as debianPackages } from '../../packaging/build/debian-packages.ts';
 import { libraries } from '../../packaging/build/native-libraries.ts';
 import { allocate } from '../support/allocations.ts';
 import { usualSpec as clusterSpec } from '../support/arm/aks-fixture.ts';
@@ -121,6 +122,8 @@ test('lists what it contains: each package once, with licence and hash', async (
   const packages = components.filter(({ purl }) => purl.startsWith('pkg:npm/'));
   expect(packages.filter(({ hashes }) => !hashes?.length).map(({ purl }) => purl)).toEqual([]);
   expect(components.filter(({ licenses }) => !licenses?.length).map(({ purl }) => purl)).toEqual([]);
+  for (const { name } of debianPackages)
+    expect(names.join('\n')).toContain(`pkg:deb/debian/${encodeURIComponent(name)}@`);
   expect(names).toEqual(expect.arrayContaining(libraries.map(({ name, version }) => `pkg:generic/${name}@${version}`)));
   const notices = await readFile(join(installed, 'THIRD-PARTY-NOTICES'), 'utf8');
   for (const { name, version } of libraries) expect(notices).toContain(`\n${name} ${version}: `);

@@ -6,8 +6,10 @@ import { dirname, join } from 'node:path';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { sourceDate, writeTarball } from '../../packaging/build/archive.ts';
 import { debianFile, dpkgObstacle, writeDebianPackage } from '../../packaging/build/debian.ts';
+import { imageFile, imageObstacle, writeImage } from '../../packaging/build/image.ts';
 import { listTarball, newFolder, removeFolder } from './support/artefacts.ts';
 import { testsUnless } from './support/obstacles.ts';
+import { openPodmanStore } from './support/podman-store.ts';
 
 const date = new Date('2026-01-02T03:04:06Z');
 const folders: string[] = [];
@@ -85,6 +87,32 @@ async function comparePackages() {
 }
 testsUnless('the Debian package', dpkgObstacle(), () => {
   test('a Debian package of the same files is the same', comparePackages);
+});
+
+async function compareImages() {
+  const layers: string[][] = [];
+  for (const reversed of [false, true]) {
+    const store = openPodmanStore();
+    for (const [name, value] of Object.entries(store.env)) vi.stubEnv(name, value);
+    try {
+      const tree = await writeTree({ reversed });
+      const folder = dirname(tree);
+      await writeImage(tree, join(folder, 'staging'), folder, date);
+      const [image] = JSON.parse(
+        execFileSync('tar', ['-xzOf', join(folder, imageFile()), 'manifest.json'], { encoding: 'utf8' }),
+      );
+      layers.push(image.Layers);
+    } finally {
+      vi.unstubAllEnvs();
+      store.close();
+    }
+  }
+  // The name of a layer is its hash. Podman adds a random container id to the settings of an image.
+  expect(layers[0]).toHaveLength(3);
+  expect(layers[1]).toEqual(layers[0]);
+}
+testsUnless('the image', process.getuid?.() === 0 ? imageObstacle() : 'this test needs root', () => {
+  test('an image of the same files has the same layers', compareImages);
 });
 
 test('the date is SOURCE_DATE_EPOCH, or else that of the commit', async () => {

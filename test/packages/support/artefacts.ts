@@ -16,7 +16,9 @@ export const files = {
   whole: `slipway-${version}-linux-${process.arch}.tar.gz`,
   debian: `slipway_${version}_${process.arch === 'x64' ? 'amd64' : process.arch}.deb`,
   components: `slipway-${version}.cdx.json`,
+  image: `slipway-${version}-linux-${process.arch}.image.tar.gz`,
 };
+export const imageName = `localhost/slipway:${version}`;
 /** The folder inside the self-contained archive. */
 export const wholeFolder = files.whole.replace('.tar.gz', '');
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type StartEngine, startEngine } from './engine.ts';
 
 /** Settings that Podman needs to run inside a container. */
-const settings = `[engine]
+export const podmanSettings = `[engine]
 runtime="runc"
 cgroup_manager="cgroupfs"
 events_logger="file"
@@ -19,7 +19,7 @@ export const startPodman: StartEngine = ({ registry } = {}) =>
     launch(directory, socket) {
       const conf = join(directory, 'containers.conf');
       const registries = join(directory, 'registries.conf');
-      writeFileSync(conf, settings);
+      writeFileSync(conf, podmanSettings);
       writeFileSync(registries, registry ? `[[registry]]\nlocation = "${registry}"\ninsecure = true\n` : '');
       const places = ['--root', join(directory, 'root'), '--runroot', join(directory, 'run')];
       return spawn('podman', [...places, 'system', 'service', '--time=0', `unix://${socket}`], {
