@@ -5,9 +5,11 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { applets } from '../../packaging/build/image.ts';
 import { readSettings, serverFlags } from '../../src/base/settings/settings.ts';
 import { routes } from '../../src/contract/routes.ts';
 import { parseServerFile } from '../../src/contract/server-file.ts';
+import { image } from './support/containerfile.ts';
 import { helmAt, kubernetesVersions, type Manifest, valueSets } from './support/helm-chart.ts';
 import { share, withOutsider } from './support/outsider.ts';
 
@@ -19,6 +21,9 @@ const realVariables = [
   'SLIPWAY_ADMIN_TOKEN',
   'HOME',
 ];
+
+/** Commands of the image that the chart may name; umask is part of the shell. */
+const known = ['/bin/sh', 'umask', ...applets];
 
 withOutsider('helm', ({ place }) => {
   const chart = helmAt(place);
@@ -36,7 +41,8 @@ withOutsider('helm', ({ place }) => {
     });
 
     it('lead to flags and variables that the server accepts', () => {
-      expect(server.command).toEqual(['slipway']);
+      // Without a command the entrypoint of the image runs, with tini as the first process.
+      expect(server.command).toBeUndefined();
       const [command, ...flags] = server.args;
       expect(command).toBe('serve');
       const settings = readSettings(flags, secrets);
@@ -60,6 +66,28 @@ withOutsider('helm', ({ place }) => {
       );
       const writable = server.volumeMounts.filter(({ readOnly }) => !readOnly).map(({ mountPath }) => mountPath);
       expect(writable).toEqual(['/var/lib/slipway', '/tmp']);
+    });
+
+    it('run the image of the release with its own user, paths, port and entrypoint', () => {
+      const flag = (name: string) => server.args.find((arg) => arg.startsWith(`--${name}=`))?.split('=')[1];
+      const [uid, gid] = image.user.split(':').map(Number);
+      const { fsGroup, runAsUser = uid } = pod.spec.securityContext;
+      // The numeric values choose an account of their own.
+      if (valueSet !== 'numeric') expect([runAsUser, fsGroup]).toEqual([uid, gid]);
+      expect(uid).toBeGreaterThan(0);
+      expect(server.args[0]).toBe(image.command[0]);
+      expect(image.entrypoint.at(-1)).toMatch(/\/slipway$/);
+      expect(image.stopSignal).toBe('SIGTERM');
+      expect(server.ports[0]?.containerPort).toBe(image.port);
+      expect(server.volumeMounts.find(({ name }) => name === 'data')?.mountPath).toBe(image.volume);
+      expect([flag('data-dir'), flag('nodes-dir'), flag('host')]).toEqual(
+        ['DATA_DIR', 'NODES_DIR', 'HOST'].map((name) => image.env[`SLIPWAY_${name}`]),
+      );
+      expect(server.env.find(({ name }) => name === 'HOME')?.value).toBe(image.env.HOME);
+      expect(server.livenessProbe.httpGet.path).toBe(image.healthPath);
+      const [shell, , script = ''] = pod.spec.initContainers?.[0]?.command ?? ['/bin/sh'];
+      const programs = [...script.matchAll(/(?:^|; )(\w+)/g)].map(([, name]) => name);
+      expect([shell, ...programs].filter((name) => !known.includes(`${name}`))).toEqual([]);
     });
 
     it('refer to secrets and contain none', () => {
@@ -137,7 +165,7 @@ withOutsider('helm', ({ place }) => {
     ]);
     expect(pod.spec.volumes).toContainEqual({ name: 'key-file', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } });
     const file = server.env.find(({ name }) => name === 'SLIPWAY_KEY_FILE')?.value;
-    expect(copy?.command.at(-1)).toMatch(new RegExp(` ${file}$`));
+    expect(copy?.command?.at(-1)).toMatch(new RegExp(` ${file}$`));
     expect(server.volumeMounts).toContainEqual({ name: 'key-file', mountPath: '/run/slipway-keys', readOnly: true });
   });
 

@@ -12,7 +12,7 @@ export interface Probe {
 
 export interface Container {
   image: string;
-  command: string[];
+  command?: string[];
   args: string[];
   env: { name: string; value?: string; valueFrom?: { secretKeyRef: { name: string; key: string } } }[];
   ports: { name: string; containerPort: number }[];
@@ -48,7 +48,7 @@ export interface Manifest {
       spec: {
         automountServiceAccountToken: boolean;
         terminationGracePeriodSeconds: number;
-        securityContext: object;
+        securityContext: { fsGroup: number; runAsUser?: number };
         initContainers?: Container[];
         containers: [Container];
         volumes: {

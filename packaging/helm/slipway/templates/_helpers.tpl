@@ -25,7 +25,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- /* Refuses values with which the server would not start, or would lose data. */ -}}
 {{- define "slipway.check" -}}
 {{- $values := .Values -}}
-{{- if not $values.image.repository }}{{ fail "Set image.repository to your image of Slipway. There is no published image yet." }}{{ end }}
+{{- if not $values.image.repository }}{{ fail "Set image.repository to where you pushed the image of the release. There is no published image yet." }}{{ end }}
 {{- if not $values.publicUrl }}{{ fail "Set publicUrl to the address at which agents and people reach Slipway, like https://slipway.example." }}{{ end }}
 {{- if not $values.adminToken.existingSecret }}{{ fail "Set adminToken.existingSecret to a secret with an admin token of at least 24 characters." }}{{ end }}
 {{- if not (or $values.tls.existingSecret $values.trustedProxies) }}{{ fail "Set tls.existingSecret, or trustedProxies if a proxy terminates TLS. Slipway sends no credentials over plain HTTP." }}{{ end }}
