@@ -4,6 +4,7 @@ export type OutsiderName =
   | 'promtool'
   | 'pgbouncer'
   | 'helm'
+  | 'actionlint'
   | 'kubernetes-schemas'
   | 'moto'
   | 'agentfield-oldest'

@@ -29,6 +29,7 @@ export const outsiders = {
   promtool: { debian: ['prometheus'] },
   pgbouncer: { debian: ['pgbouncer', 'libevent-2.1-7', 'libc-ares2'] },
   helm: { go: 'helm.sh/helm/v3/cmd/helm@v3.19.5' },
+  actionlint: { go: 'github.com/rhysd/actionlint/cmd/actionlint@v1.7.12' },
   'kubernetes-schemas': { python: 'kubernetes-schemas.txt' },
   'agentfield-oldest': { python: 'agentfield-oldest.txt' },
   docker: { debian: ['docker.io', 'containerd', 'runc'] },

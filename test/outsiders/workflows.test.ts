@@ -1,0 +1,64 @@
+/** actionlint accepts the workflows of GitHub, and they run the commands of this repository. */
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { root } from '../../packaging/build/paths.ts';
+import { withOutsider } from './support/outsider.ts';
+
+interface Workflow {
+  permissions: object;
+  jobs: Record<string, { uses?: string; needs?: string; steps?: { uses?: string; run?: string }[] }>;
+}
+
+const folder = join(root, '.github/workflows');
+const names = readdirSync(folder);
+const read = (name: string) => parse(readFileSync(join(folder, name), 'utf8')) as Workflow;
+const stepsOf = ({ jobs }: Workflow) => Object.values(jobs).flatMap(({ steps = [] }) => steps);
+
+withOutsider('actionlint', ({ place }) => {
+  const lint = (input: string, file: string) =>
+    spawnSync(join(place, 'actionlint'), ['-no-color', '-shellcheck=', '-pyflakes=', file], {
+      cwd: root,
+      input,
+      encoding: 'utf8',
+    });
+
+  it.each(names)('accepts %s', (name) => {
+    const { status, stdout, stderr } = lint('', join(folder, name));
+    expect(stdout + stderr).toBe('');
+    expect(status).toBe(0);
+  });
+
+  it('rejects a job that is not there and an expression with a mistake', () => {
+    const spoiled = readFileSync(join(folder, 'release.yml'), 'utf8')
+      .replace('needs: test', 'needs: tests')
+      .replace('github.token', 'github.tokn');
+    const { status, stdout } = lint(spoiled, '-');
+    expect(stdout).toMatch(/needs job "tests"[\s\S]*property "tokn" is not defined/);
+    expect(status).not.toBe(0);
+  });
+});
+
+it.each(names)('%s pins each action by its commit, and starts with read access', (name) => {
+  const workflow = read(name);
+  const used = stepsOf(workflow).flatMap(({ uses }) => uses ?? []);
+  expect(used.filter((action) => !/@[0-9a-f]{40}$/.test(action))).toEqual([]);
+  expect(workflow.permissions).toEqual({ contents: 'read' });
+});
+
+it('CI and release run the commands of this repository', () => {
+  const commandsOf = (name: string) => stepsOf(read(name)).flatMap(({ run }) => run ?? []);
+  expect(commandsOf('ci.yml').join('\n')).toMatch(/ \.ci\/run$/m);
+  const release = commandsOf('release.yml').join('\n');
+  expect(release).toMatch(/^npm run release$/m);
+  expect(read('release.yml').jobs).toMatchObject({
+    test: { uses: './.github/workflows/ci.yml' },
+    release: { needs: 'test', environment: 'release' },
+  });
+  // The workflow verifies with the commands that the page gives to operators.
+  const page = readFileSync(join(root, 'docs/how-to/verify-a-release.md'), 'utf8');
+  const [command = ''] = /^openssl pkeyutl .*$/m.exec(page) ?? [];
+  expect(release).toContain(command);
+});
