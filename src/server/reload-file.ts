@@ -21,7 +21,12 @@ const reloaded = [
 ] as const satisfies Section[];
 type Reloaded = (typeof reloaded)[number];
 /** Fails to compile if a section is in neither list. */
-const readAtStart: Record<Exclude<Section, Reloaded>, true> = { logs: true, limits: true, redact: true };
+const readAtStart: Record<Exclude<Section, Reloaded>, true> = {
+  logs: true,
+  limits: true,
+  redact: true,
+  retention: true,
+};
 
 /** Where the running server reads its sections; sweeps and handlers read them at each use. */
 export type LiveSettings = Pick<ServerFileSettings, Reloaded>;
@@ -53,8 +58,8 @@ export function createFileReload({ path, started, apply, log }: FileReload): () 
     const isChanged = (section: Section) => JSON.stringify(inUse[section]) !== JSON.stringify(next[section]);
     const changed = namesOf(reloaded.filter(isChanged));
     const needsRestart = namesOf((Object.keys(readAtStart) as (keyof typeof readAtStart)[]).filter(isChanged));
-    const { logs, limits, redact } = inUse;
-    inUse = { ...next, logs, limits, redact };
+    const { logs, limits, redact, retention } = inUse;
+    inUse = { ...next, logs, limits, redact, retention };
     apply(inUse);
     log.info({ changed }, 'reloaded the settings file; flags and variables change with a restart');
     if (needsRestart.length > 0)
