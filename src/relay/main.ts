@@ -36,8 +36,8 @@ process.stdout.write(
   `\n  Relay     ${relay.url}\n  Server    ${options.server_urls.join(', ')}\n  Batches   ${options.token ? 'by stream, or by POST while no stream is open' : 'by POST'}\n\n`,
 );
 
-// The watch of the certificate reloads it at SIGHUP. Node would end at the others, or open a debugger
-// at SIGUSR1 if it runs without --disable-sigusr1.
+// The watch of the certificate reloads it at SIGHUP. Node would end at the others, or open a
+// debugger at SIGUSR1 if it runs without --disable-sigusr1.
 for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {});
 let isStopping = false;
 for (const signal of ['SIGTERM', 'SIGINT'] as const)

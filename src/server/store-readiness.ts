@@ -58,7 +58,9 @@ function watchWrites(clock: Clock, testWrite: () => Promise<void>, onFailure: (e
   };
 }
 
-/** A replica is unready if its database is away or takes no writes. With a slow database, it serves. */
+/**
+ * A replica is unready if its database is away or takes no writes. With a slow database, it serves.
+ */
 export function storeReadiness(
   { db, watch, clock, testWrite }: Pick<OpenedStore, 'db' | 'watch'> & { clock: Clock; testWrite(): Promise<void> },
   log: Pick<Log, 'warn'>,

@@ -41,8 +41,8 @@ export function crashed(error: unknown): AgentEnd {
 /**
  * Ends the agent, each step within a time limit. A stop that leaves the command running says no
  * goodbye, because the machine still works: the next agent adopts the command. Only a fence and a
- * stop that asks for it end the command. `shipper` is null if the agent never registered; then there
- * is no node to report for.
+ * stop that asks for it end the command. `shipper` is null if the agent never registered; then
+ * there is no node to report for.
  */
 export async function shutDown(
   parts: AgentParts,

@@ -68,8 +68,8 @@ export function commandLine(pid: number): string {
 export const instanceTag = 'SLIPWAY_NODE_INSTANCE_ID';
 
 /**
- * Lists the processes of these instances, without this agent and its ancestors: processes with a tag
- * in their environment, their descendants, and the descendants of the agent.
+ * Lists the processes of these instances, without this agent and its ancestors: processes with a
+ * tag in their environment, their descendants, and the descendants of the agent.
  */
 export function instanceProcesses(node_instance_ids: readonly string[]): ProcessRow[] {
   const rows = processRows();

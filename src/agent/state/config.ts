@@ -54,8 +54,8 @@ export interface AgentConfig {
   command: string[] | null;
   clean: string | null;
   /**
-   * Whether SIGTERM and SIGHUP end the command. Otherwise only SIGINT does, and the next agent adopts
-   * the command. In a container the command cannot outlive the agent.
+   * Whether SIGTERM and SIGHUP end the command. Otherwise only SIGINT does, and the next agent
+   * adopts the command. In a container the command cannot outlive the agent.
    */
   stop_ends_command: boolean;
   env: Record<string, string>;

@@ -23,9 +23,9 @@ const poll_seconds = 0.1;
 const pidsOf = ({ all }: InstanceProcesses) => all.map(({ pid }) => pid).join(', ');
 
 /**
- * Sends SIGINT to the agent, which stops its command; at SIGTERM it would leave the command running.
- * Processes that outlive the agent get SIGTERM once. Processes that still run when the grace period, counted from the first signal, is over are
- * killed.
+ * Sends SIGINT to the agent, which stops its command; at SIGTERM it would leave the command
+ * running. Processes that outlive the agent get SIGTERM once. Processes that still run when the
+ * grace period, counted from the first signal, is over are killed.
  */
 export async function stop(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
   const found = await host.processes.find(target);

@@ -87,7 +87,7 @@ export const isUniqueViolation = (error: unknown, constraint?: string): boolean 
 /** Whether the statement waited longer for a lock than its timeout allows. */
 export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 
-/** What keeps the database from taking writes, if the error says so. */
+/** Returns why the database takes no writes, if the error says so. */
 export function storeFault(error: unknown): 'read_only' | 'disk_full' | undefined {
   const code = sqlState(error instanceof StoreUnavailable ? error.cause : error);
   if (code === readOnlyState) return 'read_only';

@@ -44,7 +44,9 @@ export interface CommandRun {
   /** Null until the command has a process. */
   pid(): number | null;
   shim: ProcessId | null;
-  /** Whether the end was seen by a shim that this agent saw running. Then the group is surely ours. */
+  /**
+   * Whether the end was seen by a shim that this agent saw running. Then the group is surely ours.
+   */
   isGroupKnown(): boolean;
   /** Ends the command with its process group. Returns whether all have ended. */
   stop(grace_ms: number): Promise<boolean>;
@@ -100,7 +102,9 @@ export function launchRun(
 export const adoptRun = (parts: RunParts, directory: string, shim: ProcessId | null, events: RunEvents): CommandRun =>
   followRun(parts, directory, shim, null, events);
 
-/** The tags by which drivers find processes, and what Node needs. The command's secrets stay out. */
+/**
+ * The tags by which drivers find processes, and what Node needs. The command's secrets stay out.
+ */
 const shimEnvironment = (env: Record<string, string>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(env).filter(
@@ -163,7 +167,7 @@ function followRun(
   const follow = async () => {
     const watcher = watchFiles(directory, wakeUp);
     while (!left.signal.aborted) {
-      // Ask before looking: what a shim that is gone has written is complete.
+      // Ask before looking: a shim that is gone writes nothing more.
       const isGone = isShimGone();
       if (look(isGone)) await pause(clock, spool.isCrowded() ? crowded_pause_ms : 1);
       else if (isGone) break;
