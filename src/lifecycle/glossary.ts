@@ -147,6 +147,7 @@ const entries = {
     means:
       'A resource at a provider without a live owner: left by a forced release, or found as an orphan. On record until it is proven gone or adopted.',
   },
+  retention: { means: 'How long rows of a kind are kept after they ended. The settings name the time.' },
   rule: { means: 'A sweep that gives verdicts. Every verdict names its rule.' },
   'runtime class': { means: 'A named set of budgets that pools refer to.' },
   sample: { means: 'The recorded duration and outcome of one phase of one boot.' },

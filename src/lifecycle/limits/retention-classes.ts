@@ -125,6 +125,7 @@ export const otherTables = {
   evidence_segments: 'for ever (decision 0037)',
   evidence_late_rows: 'for ever (decision 0037)',
   evidence_cuts: 'for ever; one row for each dropped partition',
+  evidence_eras: 'for ever; one row for each restore',
   evidence_keys: 'for ever; one row for each signing key',
   brake_tally: 'one hour',
   counts: 'changes are added up to one row for each count',
