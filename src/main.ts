@@ -38,8 +38,9 @@ function listenForStop(log: Log): AbortSignal {
   return stopping.signal;
 }
 
-async function stopServer(server: RunningServer, log: Log): Promise<never> {
+async function stopServer(server: RunningServer, log: Log, signal: NodeJS.Signals): Promise<never> {
   try {
+    if (signal === 'SIGTERM') await server.drain();
     await server.stop();
   } catch (error) {
     log.error({ error }, 'stopping failed');
@@ -77,7 +78,7 @@ async function serve(): Promise<void> {
     log.fatal({ error: reason }, 'this server must stop');
     process.exit(1);
   });
-  stopRequest.addEventListener('abort', () => void stopServer(server, log));
+  stopRequest.addEventListener('abort', () => void stopServer(server, log, stopRequest.reason));
 }
 
 function explainAndExit(error: unknown): void {

@@ -89,7 +89,8 @@ export async function startReplica(
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const args = ['serve', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...extraArgs];
-  const env = { ...process.env, ...environment };
+  // An older server ignores this variable, and would refuse the flag.
+  const env = { ...process.env, SLIPWAY_DRAIN_SECONDS: '0', ...environment };
   // Kill at once, because a frozen store would block a graceful stop.
   const kill = registerCleanup(async () => {
     child.kill('SIGKILL');

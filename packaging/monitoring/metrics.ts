@@ -2,7 +2,7 @@
  * The metric table: every metric of the server and the relay, with its labels. Alerts, dashboards
  * and docs/reference/metrics.md are generated from it, and a test compares it with `/metrics`.
  */
-import { readinessStates } from '../../src/contract/fleet/overview.ts';
+import { databaseStates } from '../../src/contract/fleet/overview.ts';
 import { findingKinds } from '../../src/lifecycle/findings/findings.ts';
 import { allocationStatusNames, nodeStatusNames, operationStatuses } from '../../src/lifecycle/model/states.ts';
 
@@ -47,7 +47,7 @@ const buildInfo = gauge('always 1; the label has the version', { version: null }
 export const replicaMetrics: Record<string, Metric> = {
   slipway_database_state: gauge(
     '1 for the present [state](../how-to/replicas.md#the-load-balancer) of the database, as this replica sees it',
-    { state: readinessStates },
+    { state: databaseStates },
   ),
   slipway_build_info: buildInfo,
   slipway_beats_total: counter('heartbeats received'),

@@ -5,7 +5,7 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Clock } from '../base/clock.ts';
 import type { ForwardFigures } from '../base/telemetry/log-forwarder.ts';
-import { type ReadinessCheck, readinessStates } from '../contract/fleet/overview.ts';
+import { databaseStates, type ReadinessCheck } from '../contract/fleet/overview.ts';
 import type { Queryable } from '../store/pg/database.ts';
 import { createFleetMetrics } from './fleet-metrics.ts';
 import type { ConnectionFigures } from './limits/held/connections.ts';
@@ -54,7 +54,7 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
   const fillDatabase = async () => {
     const { state } = await replicaFigures.database();
     const read = state === 'unavailable' ? state : await fleet.read();
-    for (const each of readinessStates) databaseState.set({ state: each }, 0);
+    for (const each of databaseStates) databaseState.set({ state: each }, 0);
     databaseState.set({ state: read === 'read' ? state : read }, 1);
   };
   gauge('slipway_build_info', 'Always 1; the label has the version', ['version']).set(

@@ -82,7 +82,15 @@ const outsideWorkflows = AsyncLocalStorage.snapshot();
 const workflowName = (of: { kind: string; revision: number }) => `${of.kind}@${of.revision}`;
 const dbosId = (workflow_id: string, attempt: number) => `${workflow_id}#${attempt}`;
 
-export function createDbosEngine(options: DbosEngineOptions): Engine {
+export interface DbosEngine extends Engine {
+  /**
+   * Stops all runs here before their next step, so that another replica can recover them. Wakes and
+   * cancels still work until the shutdown.
+   */
+  halt(): void;
+}
+
+export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
   const { clock, executor_id, listener, log, random = Math.random } = options;
   const definitions = new Map<string, OperationDefinition>();
   const workflows = new Map<string, Workflow>();
@@ -165,8 +173,10 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
     for (const key of [...waiting.map.keys()]) waiting.callCallbacks(key);
   });
 
+  let isShutDown = false;
   const shutdown = async () => {
-    if (stop.signal.aborted) return;
+    if (isShutDown) return;
+    isShutDown = true;
     stop.abort();
     if (launched === executor_id) {
       await DBOS.shutdown({ workflowCompletionTimeoutMS: 0, deregister: true });
@@ -248,6 +258,8 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
         if (ids.length < collectBatch) return collected;
       }
     },
+
+    halt: () => stop.abort(),
 
     shutdown,
   };

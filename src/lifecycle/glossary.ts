@@ -68,7 +68,7 @@ const entries = {
     means:
       'The command that checks each layer between you, the server and a machine, and names the first one that fails.',
   },
-  drain: { means: 'To give a machine no new work, and wait until it is empty.' },
+  drain: { means: 'To give a machine or a stopping server no new work, and wait until it has none.' },
   drift: { means: 'A difference between our records and reality: rows, machines or proofs that do not agree.' },
   driver: { means: 'The code that launches, inspects, tears down and proves machines of one provider.' },
   engine: { means: 'The part that runs operations durably: it records each step and resumes after a crash.' },

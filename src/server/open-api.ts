@@ -28,6 +28,7 @@ export async function openApi(
   opening: Opening,
   store: OpenedStore,
   { services, tracer, beats, ingest, runner }: Operating,
+  isDraining: () => boolean,
 ) {
   const { settings, log, version, parts, onError } = opening;
   const { db, clock, tail, watch } = store;
@@ -91,7 +92,10 @@ export async function openApi(
     credential_age: createCredentialAge(clock, opening.settings),
     tracer,
     ...nodeLogs.services,
-    readiness: async () => ({ database: await checkStore() }),
+    readiness: async () => ({
+      database: await checkStore(),
+      ...(isDraining() && { shutdown: { ok: false, state: 'stopping', detail: 'this replica is stopping' } }),
+    }),
     sweeps: () => runner.statuses(),
     metrics: createMetrics(db, clock, {
       ...nodeLogs.figures,

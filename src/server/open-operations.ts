@@ -144,7 +144,13 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
   const notWoken = onError('an operation was not woken; it will poll instead');
   tail.subscribe(operationWaker(db, engine, executor.replica_id, notWoken));
   tail.subscribe((fact) => runner.observe(fact));
-  return { services, tracer, runner, beats, ingest, declaredDead };
+  /** Gives the operations to the other replicas. The sweeps stop first: they renew the lease. */
+  const handOver = async () => {
+    engine.halt();
+    await runner.stop();
+    await endReplica(db, replica_id, now(clock));
+  };
+  return { services, tracer, runner, beats, ingest, declaredDead, handOver };
 }
 
 export type Operating = Awaited<ReturnType<typeof openOperations>>;

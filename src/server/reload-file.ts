@@ -28,7 +28,7 @@ const readAtStart: Record<Exclude<Section, Reloaded>, true> = {
   retention: true,
 };
 
-/** Where the running server reads its sections; sweeps and handlers read them at each use. */
+/** The sections that sweeps and handlers read at each use. */
 export type LiveSettings = Pick<ServerFileSettings, Reloaded>;
 
 /** The name of a section in the file. */

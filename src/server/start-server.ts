@@ -1,5 +1,6 @@
 /** Starts one server process: opens every part in order, listens, then starts the sweeps. */
 import { resolve } from 'node:path';
+import { pause, systemClock } from '../base/clock.ts';
 import { packageVersion } from '../base/files/package-root.ts';
 import { createRedactor, type LearningRedactor } from '../base/redaction/redact.ts';
 import type { ServerSettings } from '../base/settings/settings.ts';
@@ -21,15 +22,17 @@ export interface RunningServer {
   url: string;
   replica_id: string;
   admin_token_path: string;
-  /**
-   * False if the token is only in SLIPWAY_ADMIN_TOKEN, because the data directory cannot be
-   * written.
-   */
+  /** False if the token is only in SLIPWAY_ADMIN_TOKEN: the data directory cannot be written. */
   admin_token_kept: boolean;
   /** Resolves with the reason when this server must stop; the caller then ends the process. */
   lost: Promise<Error>;
   /** Reads the settings file again. Logs what changed, and what needs a restart. */
   reload(): Promise<void>;
+  /**
+   * Makes `/readyz` answer 503 and hands the operations over to another replica. Serves requests
+   * until the drain time is over, and after it until `stop`.
+   */
+  drain(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -60,12 +63,13 @@ export async function startServer(
     onError: (what) => (error) => log.error({ error }, what),
   };
   let url = '';
+  let isDraining = false;
   const store = await openStore(opening);
   signal?.throwIfAborted();
   const operating = await openOperations(opening, store, () => url);
   signal?.throwIfAborted();
-  const { services, runner, ingest, declaredDead } = operating;
-  const { app, settings: api, scheme } = await openApi(opening, store, operating);
+  const { services, runner, ingest, declaredDead, handOver } = operating;
+  const { app, settings: api, scheme } = await openApi(opening, store, operating, () => isDraining);
   signal?.throwIfAborted();
 
   const { data_dir } = opening;
@@ -103,6 +107,14 @@ export async function startServer(
     admin_token_kept,
     lost,
     reload,
+    async drain() {
+      isDraining = true;
+      const drained = pause(systemClock, 1000 * settings.drain_seconds);
+      await handOver().catch(
+        opening.onError('the operations were not handed over; another replica takes them over later'),
+      );
+      await drained;
+    },
     stop: () => opened.disposeAsync(),
   };
 }

@@ -4,7 +4,7 @@
  */
 import { type Clock, pause } from '../base/clock.ts';
 import type { Log } from '../base/telemetry/log.ts';
-import type { ReadinessCheck } from '../contract/fleet/overview.ts';
+import type { DatabaseState, ReadinessCheck } from '../contract/fleet/overview.ts';
 import { storeFault } from '../store/pg/database.ts';
 import type { OpenedStore } from './open-store.ts';
 
@@ -16,7 +16,7 @@ const testWritesEveryMs = 2_000;
 /** Longer than a login and a write over a link with 2 s of latency. */
 const writeTimeoutMs = 10_000;
 
-type Fault = Exclude<ReadinessCheck['state'], 'ok' | 'slow'>;
+type Fault = Exclude<DatabaseState, 'ok' | 'slow'>;
 const faultSays: Record<Fault, string> = {
   unavailable: 'connection failed',
   read_only: 'the database accepts no writes: it is a standby, or read-only',

@@ -141,8 +141,11 @@ withOutsider('helm', ({ place }) => {
     });
 
     it('leave the server enough time to stop', () => {
-      const before = server.lifecycle.preStop.sleep.seconds;
-      expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThan(before + longestStopSeconds);
+      const { drain_seconds } = readSettings(server.args.slice(1), secrets);
+      expect(drain_seconds).toBeGreaterThan(
+        server.readinessProbe.periodSeconds * server.readinessProbe.failureThreshold,
+      );
+      expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThan(drain_seconds + longestStopSeconds);
     });
   });
 
@@ -244,7 +247,7 @@ withOutsider('helm', ({ place }) => {
       ['external', 'image.repository=', 'There is no published image yet'],
       ['external', 'publicUrl=', 'Set publicUrl'],
       ['external', 'serviceMonitor.enabled=true', 'Set serviceMonitor.token.existingSecret'],
-      ['external', 'preStopSeconds=60', 'Set terminationGracePeriodSeconds to at least 105'],
+      ['external', 'drainSeconds=60', 'Set terminationGracePeriodSeconds to at least 105'],
       // By the schema of the values:
       ['external', 'database.url=postgres://user:secret@db/slipway', "additional properties 'url' not allowed"],
       ['external', 'extraArgs={--database-url=postgres://user:secret@db/slipway}', "'not' failed"],

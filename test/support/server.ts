@@ -125,7 +125,9 @@ export async function inProcessServer(
 
 export interface SpawnedProgram {
   child: ChildProcess;
+  /** Standard output and standard error. */
   output(): string;
+  stdout(): string;
   ended: Promise<number | null>;
   /** Resolves when the process is gone. */
   end(signal: NodeJS.Signals): Promise<void>;
@@ -158,8 +160,10 @@ export function spawnProgram(
   });
   spawned.add(child);
   let text = '';
+  let stdout = '';
   child.stdout.on('data', (chunk) => {
     text += chunk;
+    stdout += chunk;
   });
   child.stderr.on('data', (chunk) => {
     text += chunk;
@@ -173,6 +177,7 @@ export function spawnProgram(
   return {
     child,
     output: () => text,
+    stdout: () => stdout,
     ended,
     async end(signal) {
       child.kill(signal);
@@ -239,6 +244,8 @@ export async function spawnServer(
     database_url,
     '--log-level',
     'info',
+    '--drain-seconds',
+    '0',
     ...(options.args ?? []),
   ];
   const { env, node_args, open_files } = options;

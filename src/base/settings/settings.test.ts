@@ -1,6 +1,7 @@
 /** How the server reads its settings from the environment. */
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { readSettings, SettingsError } from './settings.ts';
+import { defaultDrainSeconds, readSettings, SettingsError } from './settings.ts';
 
 const token = 'four-and-twenty-characters';
 
@@ -17,4 +18,21 @@ test('accepts a database URL with several servers and refuses an unknown target,
   const refused = () => readSettings([], { SLIPWAY_DATABASE_URL: url.replace('read-write', 'standby') });
   expect(refused).toThrow('--database-url: target_session_attrs must be any, read-write, primary, not standby');
   expect(refused).not.toThrow(/hidden/);
+});
+
+test('drains by default only with a database that other replicas can share', () => {
+  const drainOf = (...flags: string[]) => readSettings(flags, {}).drain_seconds;
+  expect(drainOf()).toBe(0);
+  expect(drainOf('--database-url', 'postgres://db/slipway')).toBe(defaultDrainSeconds);
+  expect(drainOf('--drain-seconds', '3.5')).toBe(3.5);
+  for (const bad of ['-1', 'soon', '3601']) expect(() => drainOf(`--drain-seconds=${bad}`)).toThrow(SettingsError);
+});
+
+/** The embedded database may take 30 s for a fast shutdown and 10 s for an immediate one. */
+const longestStopSeconds = 40;
+
+test('the systemd unit waits longer than a drain and a stop take', () => {
+  const unit = readFileSync(new URL('../../../packaging/systemd/slipway.service', import.meta.url), 'utf8');
+  const timeoutSeconds = Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1]);
+  expect(timeoutSeconds).toBeGreaterThan(defaultDrainSeconds + longestStopSeconds);
 });

@@ -47,6 +47,8 @@ export interface ServerSettings {
   task_key_seconds: number;
   /** How long a task key is announced before it signs, and accepted after its successor signs. */
   task_key_overlap_seconds: number;
+  /** How long the server serves after SIGTERM while `/readyz` answers 503. */
+  drain_seconds: number;
   log_level: string;
   /** The OTLP collector of traces, or null. */
   otlp_endpoint: string | null;
@@ -61,6 +63,9 @@ export interface ServerSettings {
 export class SettingsError extends Error {
   override name = 'SettingsError';
 }
+
+/** Longer than a load balancer usually takes to notice a check that fails. */
+export const defaultDrainSeconds = 10;
 
 interface Flag {
   type: 'string' | 'boolean';
@@ -194,6 +199,10 @@ export const serverFlags: Record<string, Flag> = {
     value: '86400',
     says: 'how long a task key is announced before it signs, and accepted after its successor signs',
   },
+  'drain-seconds': {
+    type: 'string',
+    says: `after SIGTERM, the server still serves for this long while /readyz answers 503; default: ${defaultDrainSeconds} with --database-url, 0 with the embedded database, which no other replica shares`,
+  },
   'log-level': { type: 'string', value: 'warn', says: 'trace, debug, info, warn, error or silent' },
 };
 
@@ -282,6 +291,14 @@ function proxiesFrom(given: string | null, { host, behind_proxy }: { host: strin
   return list;
 }
 
+function drainSeconds(given: string | null, database_url: string | null): number {
+  if (given === null) return database_url === null ? 0 : defaultDrainSeconds;
+  const seconds = Number(given);
+  if (!Number.isFinite(seconds) || seconds < 0 || seconds > 3600)
+    throw new SettingsError(`--drain-seconds must be a number from 0 to 3600, not ${given}`);
+  return seconds;
+}
+
 function engineAddress(given: string): string {
   if (!/^(unix:\/\/\/|(tcp|https?):\/\/[^/]+\/?$)/.test(given))
     throw new SettingsError(`--docker-host must be like unix:///var/run/docker.sock or tcp://host:2376, not ${given}`);
@@ -319,6 +336,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
   };
   const host = text('host') ?? '127.0.0.1';
   const behind_proxy = isSet('behind-proxy');
+  const database_url = databaseUrl('database-url', text('database-url'));
   const positive = (flag: string): number => {
     const given = Number(text(flag));
     if (!Number.isFinite(given) || given <= 0)
@@ -329,7 +347,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     host,
     port: portFrom(text('port')),
     data_dir: text('data-dir') ?? '.slipway',
-    database_url: databaseUrl('database-url', text('database-url')),
+    database_url,
     owner_database_url: databaseUrl('owner-database-url', text('owner-database-url')),
     public_url: text('public-url'),
     public_ca: text('public-ca'),
@@ -355,6 +373,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     credential_grace_seconds: seconds('credential-grace-seconds'),
     task_key_seconds: seconds('task-key-seconds'),
     task_key_overlap_seconds: positive('task-key-overlap-seconds'),
+    drain_seconds: drainSeconds(text('drain-seconds'), database_url),
     log_level: levelFrom(text('log-level') ?? 'warn'),
     otlp_endpoint: httpAddress('otlp-endpoint', text('otlp-endpoint')),
     otlp_logs_endpoint: httpAddress('otlp-logs-endpoint', text('otlp-logs-endpoint')),

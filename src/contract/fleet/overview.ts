@@ -94,11 +94,12 @@ export const Health = Type.Object(
   { status: Type.String(), version: Type.String(), identity: Type.Optional(ServerIdentity) },
   { $id: 'Health' },
 );
-export const readinessStates = ['ok', 'slow', 'unavailable', 'read_only', 'disk_full', 'commit_waits'] as const;
+export const databaseStates = ['ok', 'slow', 'unavailable', 'read_only', 'disk_full', 'commit_waits'] as const;
+export type DatabaseState = (typeof databaseStates)[number];
 /** A `slow` store still serves; every other state than `ok` makes the replica not ready. */
 const ReadinessCheck = Type.Object({
   ok: Type.Boolean(),
-  state: Type.Enum([...readinessStates]),
+  state: Type.Enum([...databaseStates, 'stopping']),
   detail: nullable(Type.String()),
 });
 export type ReadinessCheck = Static<typeof ReadinessCheck>;

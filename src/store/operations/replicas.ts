@@ -132,8 +132,28 @@ export async function findEndedReplicas(db: Queryable, ids: string[]): Promise<R
   return rows.map((row) => row.replica_id);
 }
 
-export async function endReplica(db: Queryable, id: ReplicaId, now: Date): Promise<void> {
-  await db.query('update replicas set ended_at = $2 where replica_id = $1 and ended_at is null', [id, now]);
+/** Ends this replica. The evidence makes the other replicas take over its operations at once. */
+export function endReplica(db: Database, id: ReplicaId, now: Date): Promise<void> {
+  return db.transaction(async (tx) => {
+    const ended = await tx.query(
+      `update replicas set ended_at = $2
+       where replica_id = $1
+         and ended_at is null
+       returning replica_id`,
+      [id, now],
+    );
+    const others = (await unfinishedReplicas(tx)).filter(({ lease_until }) => lease_until > now);
+    if (ended.length === 0 || others.length === 0) return;
+    await recordEvidence(tx, [
+      {
+        at: now,
+        layer: 'store',
+        kind: 'replica.ended',
+        summary: `replica ${id} has ended (it was stopped); the others take over its operations`,
+        data: { replica_id: id, why: 'it was stopped', taken_over_by: null },
+      },
+    ]);
+  });
 }
 
 export async function listReplicas(db: Queryable, now: Date): Promise<Overview['replicas']> {

@@ -2,7 +2,7 @@
  * `replica-takeover`: renews this replica's lease, detects dead replicas and resumes their
  * operations.
  */
-import { secondsLater } from '../../base/clock.ts';
+import { now as present, secondsLater } from '../../base/clock.ts';
 import {
   declareReplicasDead,
   findEndedReplicas,
@@ -15,6 +15,9 @@ import {
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
+/** Spreads the replicas that learn of an end, because one of them is enough to take over. */
+const maxSpreadSeconds = 0.5;
+
 /** Returns why a replica counts as dead, or undefined if it may be alive. */
 function causeOfDeath(replica: ReplicaRow, services: SweepServices, now: Date): string | undefined {
   if (replica.host === services.host && !services.isProcessAlive(replica.pid))
@@ -25,6 +28,8 @@ function causeOfDeath(replica: ReplicaRow, services: SweepServices, now: Date): 
 export const replicaTakeover = (services: SweepServices): Sweep => ({
   name: 'replica-takeover',
   every_seconds: renewEverySeconds,
+  due_by: ({ kind }) =>
+    kind === 'replica.ended' ? secondsLater(present(services.clock), maxSpreadSeconds * Math.random()) : undefined,
   async run(now) {
     const { db, executor, engine } = services;
     const isAlive = await renewLease(db, executor.replica_id, secondsLater(now, leaseSeconds));

@@ -8,6 +8,8 @@ const chart = fileURLToPath(new URL('../../../packaging/helm/slipway/', import.m
 
 export interface Probe {
   httpGet: { path: string; port: string; scheme: string };
+  periodSeconds: number;
+  failureThreshold: number;
 }
 
 export interface Container {
@@ -18,7 +20,6 @@ export interface Container {
   ports: { name: string; containerPort: number }[];
   volumeMounts: { name: string; mountPath: string; readOnly?: boolean }[];
   securityContext: object;
-  lifecycle: { preStop: { sleep: { seconds: number } } };
   startupProbe: Probe;
   livenessProbe: Probe;
   readinessProbe: Probe;
