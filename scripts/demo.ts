@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { startFailureMessage } from '../src/operations/runtime/server-start.ts';
+import { startFailureMessage } from '../src/operations/runtime/start-failure.ts';
 import { startFleetDemo } from './demo/fleet-demo.ts';
 import { type Fault, faultNames, startTlsDemo } from './demo/tls-demo.ts';
 

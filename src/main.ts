@@ -4,7 +4,7 @@ import { readSettings, SettingsError, serverUsage } from './base/settings/settin
 import { createLog, type Log } from './base/telemetry/log.ts';
 import { welcome } from './cli/render/welcome.ts';
 import { readServerFile } from './contract/server-file.ts';
-import { startFailureMessage } from './operations/runtime/server-start.ts';
+import { startFailureMessage } from './operations/runtime/start-failure.ts';
 import { type RunningServer, redactorOf, startServer } from './server/start-server.ts';
 
 /** A terminal and npm both pass on one Ctrl-C; a signal within this time is the same key press. */

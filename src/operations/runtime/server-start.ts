@@ -1,4 +1,4 @@
-/** Creates the admin token and the first pool when a server starts, and explains a failed start. */
+/** Creates the admin token and the first pool when a server starts. */
 import { constants } from 'node:fs';
 import { access, chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,13 +6,10 @@ import { type Clock, now } from '../../base/clock.ts';
 import { newSecret } from '../../base/credentials/random-secret.ts';
 import { tokenWeakness } from '../../base/credentials/token-weakness.ts';
 import { newTokenId } from '../../base/ids.ts';
-import { type ServerSettings, SettingsError, serverUsage } from '../../base/settings/settings.ts';
+import { type ServerSettings, SettingsError } from '../../base/settings/settings.ts';
 import type { Log } from '../../base/telemetry/log.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import { OtherDatabase, SchemaTooNew } from '../../store/migrate.ts';
-import { PoolerRefused } from '../../store/pg/connections/pooler.ts';
 import type { Database } from '../../store/pg/database.ts';
-import { EmbeddedPostgresError } from '../../store/pg/embedded/embedded-error.ts';
 import { declarePool, wasEverDeclared } from '../../store/rows/pools.ts';
 import { createToken, lockAdminToken, revokeReplaced, setTokenOrigin, tokenBySecret } from '../../store/rows/tokens.ts';
 
@@ -144,18 +141,4 @@ export async function ensureLocalPool(db: Database, clock: Clock): Promise<void>
       },
     ]);
   });
-}
-
-/** Renders the error and its remedy. Only unexpected errors show a stack trace. */
-export function startFailureMessage(error: unknown): string {
-  if (error instanceof SettingsError) return `${error.message}\n\n${serverUsage()}`;
-  if (error instanceof EmbeddedPostgresError) return `${error.message}\n  ${error.remedy}`;
-  if (error instanceof SchemaTooNew || error instanceof OtherDatabase || error instanceof PoolerRefused)
-    return error.message;
-  if (!(error instanceof Error)) return `could not start: ${error}`;
-  const code = 'code' in error ? error.code : undefined;
-  if (code === 'EADDRINUSE') return `${error.message}\n  Stop what listens there, or choose another --port.`;
-  if (code === 'EACCES') return `${error.message}\n  Choose a --data-dir and a --port that this user may use.`;
-  if (code === 'ECONNREFUSED') return `the database does not answer: ${error.message}\n  Check --database-url.`;
-  return `could not start: ${error.stack ?? error.message}`;
 }

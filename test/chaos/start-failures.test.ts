@@ -1,0 +1,75 @@
+/** A start that fails for a known reason ends in a sentence and a remedy, without a stack trace. */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { freePort } from '../support/free-port.ts';
+import { spawnProgram } from '../support/server.ts';
+
+let directory: string;
+let database: TestDatabase;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'slipway-start-'));
+  await chmod(directory, 0o755);
+  database = await testDatabase();
+});
+afterEach(async () => {
+  await database.drop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+const dataDir = (name = 'data') => ['--data-dir', join(directory, name), '--port', '0'];
+
+it.for<[why: string, change: (url: URL) => unknown, what: RegExp, remedy: RegExp]>([
+  [
+    'a wrong password',
+    (url) => {
+      url.password = 'wrong';
+    },
+    /the database refuses this user: .*password/,
+    /user and password/,
+  ],
+  [
+    'an unknown user',
+    (url) => {
+      url.username = 'nobody-here';
+    },
+    /the database refuses this user/,
+    /user and password/,
+  ],
+  [
+    'an unknown database',
+    (url) => {
+      url.pathname = '/nothing';
+    },
+    /the database does not exist: .*nothing/,
+    /create database/,
+  ],
+  [
+    'an unknown host',
+    (url) => {
+      url.hostname = 'nowhere.invalid';
+    },
+    /the host of the database is unknown: .*nowhere/,
+    /Check the host/,
+  ],
+  [
+    'a closed port',
+    async (url) => {
+      url.port = String(await freePort());
+    },
+    /the database does not answer: .*ECONNREFUSED/,
+    /host and port/,
+  ],
+])('%s', async ([, change, what, remedy]) => {
+  const url = new URL(database.url);
+  url.search = '';
+  await change(url);
+  const server = spawnProgram([...dataDir(), '--database-url', url.href]);
+  expect(await server.ended).toBe(1);
+  expect(server.output()).toMatch(what);
+  expect(server.output()).toMatch(remedy);
+  expect(server.output()).not.toMatch(/^\s+at /m);
+  expect(server.stdout()).toBe('');
+});
