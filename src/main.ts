@@ -10,6 +10,9 @@ import { type RunningServer, redactorOf, startServer } from './server/start-serv
 /** A terminal and npm both pass on one Ctrl-C; a signal within this time is the same key press. */
 const sameKeyMs = 1_000;
 
+/** Text for people. Standard output has only the log, in lines of JSON. */
+const say = (text: string): void => void process.stderr.write(text);
+
 /** Without a listener each would end the process and leave its database running. */
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGXCPU'] as const;
 /** Node ends at SIGUSR2, and opens a debugger at SIGUSR1 if it runs without --disable-sigusr1. */
@@ -30,7 +33,7 @@ function listenForStop(log: Log): AbortSignal {
     }
     sinceMs = nowMs;
     log.info({ signal }, 'stopping');
-    process.stdout.write('\n  Stopping …\n');
+    say('\n  Stopping …\n');
     stopping.abort(signal);
   };
   for (const signal of stopSignals) process.on(signal, stop);
@@ -46,7 +49,7 @@ async function stopServer(server: RunningServer, log: Log, signal: NodeJS.Signal
     log.error({ error }, 'stopping failed');
     process.exit(1);
   }
-  process.stdout.write('  Stopped. Machines that are up stay up; the next start goes on with them.\n');
+  say('  Stopped. Machines that are up stay up; the next start goes on with them.\n');
   process.exit(0);
 }
 
@@ -69,11 +72,11 @@ async function serve(): Promise<void> {
     server = await startServer(settings, log, {}, { redact, signal: stopRequest });
   } catch (error) {
     if (error !== stopRequest.reason) throw error;
-    process.stdout.write('  Stopped before the start was complete.\n');
+    say('  Stopped before the start was complete.\n');
     process.exit(0);
   }
   reload = server.reload;
-  process.stdout.write(welcome(server));
+  say(welcome(server));
   server.lost.then((reason) => {
     log.fatal({ error: reason }, 'this server must stop');
     process.exit(1);

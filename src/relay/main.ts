@@ -32,7 +32,8 @@ const relay = await startRelay(options, { clock: systemClock, log }).catch((erro
   process.stderr.write(`slipway relay: could not start: ${printableText(describeStartFailure(error, options))}\n`);
   process.exit(1);
 });
-process.stdout.write(
+// Standard output has only the log, in lines of JSON.
+process.stderr.write(
   `\n  Relay     ${relay.url}\n  Server    ${options.server_urls.join(', ')}\n  Batches   ${options.token ? 'by stream, or by POST while no stream is open' : 'by POST'}\n\n`,
 );
 

@@ -62,6 +62,8 @@ describe('SIGHUP', () => {
     expect(budgets).toEqual({ provision_seconds: 222 });
     expect(drift).toMatchObject({ every_seconds: 7 });
     expect(postmasterPid()).toBe(pid);
+    // The text for people is not among the lines of the log.
+    for (const line of server.stdout().trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('message');
   });
 
   it('keeps the settings if the file has a mistake', async () => {
