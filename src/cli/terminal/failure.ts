@@ -1,7 +1,7 @@
 /** Turns every error into one report with reason and remedy, and prints it as text or JSON. */
 import { filledRemedy, RequestRefused, ServerUnreachable } from '../../contract/client.ts';
 import { type ErrorCode, type ErrorEntry, errorCatalogue } from '../../contract/errors/errors.ts';
-import { errorName, faultOfError, pathFaults } from '../../contract/errors/path-faults.ts';
+import { errorName, faultOfError, type PathFaultCode, pathFaults } from '../../contract/errors/path-faults.ts';
 import type { Problem } from '../../contract/errors/problem.ts';
 import type { Fit } from '../render/text/table.ts';
 import { flow, printable, wrap } from '../render/text/text.ts';
@@ -135,6 +135,16 @@ export function rootCause(error: unknown): string | null {
   return rootCause(error.cause) ?? error.message;
 }
 
+const startOne = 'Start a server with `npm start`, or name another one with --server or SLIPWAY_SERVER.';
+
+/** A server answered, so starting another one would not help. */
+const securityFaults: ReadonlySet<PathFaultCode> = new Set([
+  'ca_untrusted',
+  'certificate_expired',
+  'certificate_name_mismatch',
+  'tls_failed',
+]);
+
 export function reportFailure(error: unknown, context: FailureContext): FailureReport {
   if (error instanceof CliFailure)
     return {
@@ -164,14 +174,17 @@ export function reportFailure(error: unknown, context: FailureContext): FailureR
   }
   if (error instanceof ServerUnreachable) {
     const name = errorName(error.cause);
+    const fault = name === null ? null : faultOfError(name);
+    const server = context.server ?? 'that address';
+    const isSecurity = fault !== null && securityFaults.has(fault);
     return {
       ...withoutServer,
       exit: 'unreachable',
-      code: name === null ? 'unreachable' : faultOfError(name),
-      owner_layer: name === null ? null : pathFaults[faultOfError(name)].owner_layer,
-      what: `No Slipway server answers at ${context.server ?? 'that address'}`,
+      code: fault ?? 'unreachable',
+      owner_layer: fault && pathFaults[fault].owner_layer,
+      what: isSecurity ? `${pathFaults[fault].title}: ${server}` : `No Slipway server answers at ${server}`,
       why: rootCause(error),
-      remedy: `Start a server with \`npm start\`, or name another one with --server or SLIPWAY_SERVER. To find the layer that fails: ${context.commandLine('doctor')}`,
+      remedy: `${isSecurity ? pathFaults[fault].remedy : startOne} To find the layer that fails: ${context.commandLine('doctor')}`,
       correlation_id: context.correlation_id,
     };
   }

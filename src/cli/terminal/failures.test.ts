@@ -3,6 +3,8 @@ import { createServer } from 'node:http';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { errorCatalogue } from '../../contract/errors/errors.ts';
 import type { Problem } from '../../contract/errors/problem.ts';
+import { tlsServer } from '../../probe/testing/loopback-servers.ts';
+import { selfSigned } from '../../probe/testing/self-signed.ts';
 import { type CliOptions, runCli } from '../testing/run-cli.ts';
 import { sampleIds, samplePool, sampleProblem } from '../testing/samples.ts';
 import { ScriptedServer } from '../testing/scripted-server.ts';
@@ -53,6 +55,16 @@ describe('errors', () => {
     expect(stderr).toMatch(
       /What to do: .*npm start.*slipway\s+doctor\n {2}owner: transport · correlation_id [0-9a-f]{32}\n$/s,
     );
+  });
+
+  test('answer an untrusted certificate with --ca, not with a server to start: exit 3', async () => {
+    const { port } = await tlsServer(selfSigned('127.0.0.1'), (_, response) => response.end('{}'));
+    const url = `https://127.0.0.1:${port}`;
+    const { code, stderr } = await slipway(['nodes'], { server: url });
+    expect(code).toBe(3);
+    expect(stderr).toContain(`✖ The certificate is not trusted: ${url}\n`);
+    expect(stderr).toMatch(/What to do: .*--ca FILE/);
+    expect(stderr).not.toContain('npm start');
   });
 
   test('report a server that is not Slipway: exit 3', async () => {
