@@ -188,6 +188,22 @@ describe('tokens', () => {
     expect(stdout).toBe('join\n');
     expect(stderr).toContain('for pool fleet: at most 3 machines');
   });
+  test('lists the join tokens of a pool, and revokes one', async () => {
+    const item = {
+      token_id: 'join_1',
+      pool: 'fleet',
+      expires_at: null,
+      max_uses: 3,
+      uses: 2,
+      created_at: token.created_at,
+    };
+    server.on('join-token-list', () => ({ body: { items: [item], next_cursor: null } }));
+    server.on('join-token-delete', () => ({ status: 204, body: '' }));
+    const { stdout } = await slipway(['join-token', 'list', 'fleet']);
+    expect(stdout).toMatch(/TOKEN +JOINED +EXPIRES.*\njoin_1 +2 of 3 +never/);
+    expect((await slipway(['join-token', 'revoke', 'fleet', 'join_1'])).stdout).toContain('join_1 is revoked');
+    expect(server.callsOf('join-token-delete')[0]?.params).toEqual({ pool: 'fleet', id: 'join_1' });
+  });
 });
 
 describe('help', () => {

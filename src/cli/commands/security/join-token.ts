@@ -1,8 +1,11 @@
-/** `slipway join-token`: creates a token by which machines join a pool. */
+/** `slipway join-token`: creates, lists and revokes the tokens by which machines join a pool. */
 import { randomUUID } from 'node:crypto';
+import type { JoinToken } from '../../../contract/pool.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { relative } from '../../render/text/duration.ts';
+import { ageSince, relative } from '../../render/text/duration.ts';
+import type { Column } from '../../render/text/table.ts';
 import { count, duration } from '../../terminal/option-values.ts';
+import { printListing } from '../../terminal/print-listing.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 
 interface Options {
@@ -46,5 +49,60 @@ const makeCreate = (cli: Cli) =>
       }),
     );
 
+const isOver = ({ expires_at, uses, max_uses }: JoinToken, nowMs: number) =>
+  (expires_at !== null && Date.parse(expires_at) < nowMs) || (max_uses !== null && uses >= max_uses);
+
+const joinTokenColumns = (nowMs: number): Column<JoinToken>[] => [
+  { title: 'TOKEN', value: (token) => token.token_id },
+  {
+    title: 'JOINED',
+    value: ({ uses, max_uses }) => (max_uses === null ? `${uses}` : `${uses} of ${max_uses}`),
+    align: 'right',
+  },
+  {
+    title: 'EXPIRES',
+    value: ({ expires_at }) => (expires_at ? relative(expires_at, nowMs) : 'never'),
+    tone: (token) => (isOver(token, nowMs) ? 'bad' : undefined),
+  },
+  { title: 'AGE', value: (token) => ageSince(token.created_at, nowMs), align: 'right', drop: 1 },
+];
+
+const makeList = (cli: Cli) =>
+  new SlipwayCommand('join-token list')
+    .description('List the join tokens of a pool, without their secrets.')
+    .argument('<pool>', 'the pool that agents may join with the tokens')
+    .action(
+      cli.run(async (session, _, [pool = '']) => {
+        const { items, next_cursor } = await session.call('join-token-list', { params: { pool } });
+        printListing(
+          session,
+          { items, truncated: next_cursor !== null },
+          { columns: joinTokenColumns(session.clock.nowMs()), empty: `Pool ${pool} has no join tokens.` },
+        );
+        return undefined;
+      }),
+    );
+
+const makeRevoke = (cli: Cli) =>
+  new SlipwayCommand('join-token revoke')
+    .alias('delete')
+    .description('Revoke a join token. No machine can join with it any more; those that joined stay.')
+    .argument('<pool>', 'the pool of the token')
+    .argument('<token>', 'the id of the token, from the list')
+    .examples('slipway join-token revoke fleet join_01jcx9…')
+    .action(
+      cli.run(async (session, _, [pool = '', id = '']) => {
+        await session.call('join-token-delete', { params: { pool, id }, idempotency_key: randomUUID() });
+        const { out } = session.terminal;
+        if (session.json) printJson(out, { token_id: id, deleted: true });
+        else printLines(out, [`${out.paint('good', '✔')} ${id} is revoked: no machine can join pool ${pool} with it`]);
+        return undefined;
+      }),
+    );
+
 export const makeJoinToken: MakeCommand = (cli) =>
-  new SlipwayCommand('join-token').description('Let machines join a pool.').addCommand(makeCreate(cli));
+  new SlipwayCommand('join-token')
+    .description('Let machines join a pool.')
+    .addCommand(makeCreate(cli))
+    .addCommand(makeList(cli))
+    .addCommand(makeRevoke(cli));
