@@ -9,7 +9,7 @@ import { agentDoctor } from '../doctor.ts';
 import { configFromCommandLine, usage } from '../options.ts';
 import { type AgentConfig, UsageError } from '../state/config.ts';
 import { errorCode, errorText } from '../state/shape.ts';
-import { agentDirectory, lockDirectory, makeAgentDirectory, unlockDirectory } from '../state/state-file.ts';
+import { agentDirectory, makeAgentDirectory, unlockDirectory, waitForLock } from '../state/state-file.ts';
 import { defaultTiming } from '../timing.ts';
 import { endMessage, messageFor } from './end-message.ts';
 import { type AgentEnd, exitCodes, occupiedExitCode, removeExitFile, usageExitCode, writeExitFile } from './exit.ts';
@@ -19,10 +19,10 @@ function exit(exit_code: number, message: string | null): never {
   process.exit(exit_code);
 }
 
-function claimDirectory(config: AgentConfig): void {
+async function claimDirectory(config: AgentConfig): Promise<void> {
   try {
     makeAgentDirectory(config.dir);
-    const holderPid = lockDirectory(agentDirectory(config.dir));
+    const holderPid = await waitForLock(agentDirectory(config.dir), systemClock);
     if (holderPid !== null) exit(occupiedExitCode, messageFor('occupied', `process ${holderPid}`, config));
     removeExitFile(config.dir);
   } catch (error) {
@@ -57,7 +57,7 @@ export async function runProgram(file: string): Promise<never> {
       }),
     );
   const config = readCommandLine();
-  claimDirectory(config);
+  await claimDirectory(config);
 
   const finish = (end: AgentEnd): never => {
     writeExitFile(config.dir, end, systemClock);

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type Clock, pause } from '../../base/clock.ts';
 import type { TaskKey } from '../../contract/agent/agent.ts';
 import { isTaskKeys } from '../../contract/agent/task-key-chain.ts';
 import type { BootStage } from '../../contract/node.ts';
@@ -169,13 +170,31 @@ export function lockDirectory(agent_directory: string): number | null {
   }
 }
 
+/** A killed agent holds its lock until the kernel has freed its memory. */
+const killedWithinMs = 3_000;
+const lockPollMs = 50;
+
+/** Like `lockDirectory`, but waits a moment for a holder that is just ending. */
+export async function waitForLock(agent_directory: string, clock: Clock): Promise<number | null> {
+  const giveUpMs = clock.monotonicMs() + killedWithinMs;
+  for (;;) {
+    const holder = lockDirectory(agent_directory);
+    if (holder === null || clock.monotonicMs() >= giveUpMs) return holder;
+    await pause(clock, lockPollMs);
+  }
+}
+
 export function unlockDirectory(agent_directory: string): void {
   const path = join(agent_directory, 'agent.pid');
   const ownLock = JSON.stringify({ pid: process.pid, start: processStart(process.pid) });
   if (readFileSync(path, 'utf8') === ownLock) rmSync(path, { force: true });
 }
 
-const processStart = (pid: number) => processRow(pid)?.start ?? null;
+/** Null for a process that has ended, also if its parent has not collected it. */
+function processStart(pid: number): string | null {
+  const row = processRow(pid);
+  return row === null || row.state === 'Z' || row.state === 'X' ? null : row.start;
+}
 
 function liveHolder(path: string): number | null {
   const holder = readJsonFile(path);
