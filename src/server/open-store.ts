@@ -13,6 +13,7 @@ import { watchStore } from '../store/pg/connections/store-watch.ts';
 import { openDatabase } from '../store/pg/database.ts';
 import { databaseClock } from '../store/pg/database-clock.ts';
 import { startEmbeddedPostgres } from '../store/pg/embedded/embedded.ts';
+import { claimSoleServer } from '../store/pg/embedded/sole-server.ts';
 
 interface StoreOptions {
   settings: ServerSettings;
@@ -53,6 +54,12 @@ export async function openStore({ settings, log, data_dir, parts, onError, redac
     log.warn(restored, 'the database was restored; new facts follow the restored ones in an era of their own');
   const clock = await databaseClock(db);
   const installation = await openInstallation(db, now(clock), clock, settings);
+  if (embedded) {
+    const { installation_id } = installation;
+    parts.adopt(await claimSoleServer({ installation_id, dataDir: data_dir, clock: systemClock }), async (release) =>
+      release(),
+    );
+  }
   const tail = await startTail({ db, clock, onError: onError('the evidence could not be followed') });
   parts.defer(() => tail.stop());
   db.whenEvidence(() => tail.nudge());

@@ -1,11 +1,12 @@
 /** A start that fails for a known reason ends in a sentence and a remedy, without a stack trace. */
+import { execFileSync } from 'node:child_process';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
-import { spawnProgram } from '../support/server.ts';
+import { spawnMain, spawnProgram } from '../support/server.ts';
 
 let directory: string;
 let database: TestDatabase;
@@ -72,4 +73,16 @@ it.for<[why: string, change: (url: URL) => unknown, what: RegExp, remedy: RegExp
   expect(server.output()).toMatch(remedy);
   expect(server.output()).not.toMatch(/^\s+at /m);
   expect(server.stdout()).toBe('');
+});
+
+it('a copy of a data directory whose server runs', async () => {
+  const first = await spawnMain(dataDir());
+  await first.end('SIGTERM');
+  // Keeps the owner, which PostgreSQL checks.
+  execFileSync('cp', ['-a', join(directory, 'data'), join(directory, 'copy')]);
+  const again = await spawnMain(dataDir());
+  const copy = spawnProgram(dataDir('copy'));
+  expect(await copy.ended).toBe(1);
+  expect(copy.output()).toContain(`process ${again.child.pid} on ${join(directory, 'data')}`);
+  await again.end('SIGTERM');
 });

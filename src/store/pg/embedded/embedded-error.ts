@@ -4,6 +4,7 @@ export type EmbeddedPostgresCode =
   | 'data_directory_unwritable'
   | 'data_directory_foreign'
   | 'data_directory_closed'
+  | 'data_directory_copied'
   | 'data_directory_unusable'
   | 'data_directory_owned'
   | 'no_unprivileged_account'

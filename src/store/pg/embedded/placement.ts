@@ -48,9 +48,8 @@ export interface Placement {
 }
 
 /**
- * Every account can enter /var/lib by convention. Nothing else uses this directory:
- * /var/lib/slipway may be a data directory or hold the nodes of root, and is then closed to other
- * accounts.
+ * Every account can enter /var/lib by convention. Nothing else uses this directory. In contrast,
+ * /var/lib/slipway may be a data directory or hold the nodes of root, and be closed to others.
  */
 const defaultRelocation = '/var/lib/slipway-postgres';
 
