@@ -20,7 +20,7 @@ export function createFleetMetrics(
   db: Queryable,
   clock: Clock,
   newGauge: (name: string, help: string, labelNames: string[]) => Gauge,
-): { read(): Promise<'read' | 'slow' | 'unavailable'> } {
+): { read(): Promise<'read' | 'slow' | 'unavailable'>; clear(): void } {
   const all: Gauge[] = [];
   const gauge = (...given: Parameters<typeof newGauge>) => {
     const created = newGauge(...given);
@@ -88,6 +88,7 @@ export function createFleetMetrics(
 
   let reading: Promise<void> | undefined;
   return {
+    clear,
     /** A read that hangs is shared by later scrapes, so that it takes no further connection. */
     async read() {
       reading ??= readAndFill().finally(() => {

@@ -112,7 +112,17 @@ test('renders the figures of this replica and the state of the database while it
   expect(text).toContain('slipway_database_state{state="unavailable"} 1\n');
   expect(text).toContain('slipway_database_state{state="ok"} 0\n');
   expect(text).not.toMatch(/^slipway_nodes\{/m);
-  const answered = await createMetrics(db, systemClock, replicaFigures)();
+});
+
+test('drops the figures of the fleet once the database is away', async () => {
+  let state: 'ok' | 'unavailable' = 'ok';
+  const database = async () => ({ ok: state === 'ok', state, detail: null });
+  const scrape = createMetrics(db, systemClock, { ...replicaFigures, database });
+  const answered = await scrape();
   expect(answered).toContain('slipway_database_state{state="ok"} 1\n');
   expect(answered).toMatch(/^slipway_nodes\{/m);
+  state = 'unavailable';
+  const away = await scrape();
+  expect(away).toContain('slipway_database_state{state="unavailable"} 1\n');
+  expect(away).not.toMatch(/^slipway_nodes\{/m);
 });

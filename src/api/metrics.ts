@@ -53,6 +53,7 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
   const fleet = createFleetMetrics(db, clock, gauge);
   const fillDatabase = async () => {
     const { state } = await replicaFigures.database();
+    if (state === 'unavailable') fleet.clear();
     const read = state === 'unavailable' ? state : await fleet.read();
     for (const each of databaseStates) databaseState.set({ state: each }, 0);
     databaseState.set({ state: read === 'read' ? state : read }, 1);

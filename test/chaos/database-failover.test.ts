@@ -52,6 +52,7 @@ test('operations under way continue on the promoted standby, and nothing acknowl
     const verdicts = await standby.query(`select summary from evidence where kind in ('node.offline', 'node.failed')`);
     expect(verdicts, 'a false verdict').toEqual([]);
   } finally {
+    await server.kill();
     await server.stop();
   }
 });
