@@ -58,9 +58,7 @@ function watchWrites(clock: Clock, testWrite: () => Promise<void>, onFailure: (e
   };
 }
 
-/**
- * A replica is unready if its database is away or takes no writes. With a slow database, it serves.
- */
+/** A replica is unready if its database is away or takes no writes. With a slow one, it serves. */
 export function storeReadiness(
   { db, watch, clock, testWrite }: Pick<OpenedStore, 'db' | 'watch'> & { clock: Clock; testWrite(): Promise<void> },
   log: Pick<Log, 'warn'>,

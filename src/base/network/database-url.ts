@@ -27,10 +27,7 @@ function split(url: string) {
   return { scheme, account: authority.slice(0, at), servers: authority.slice(at), path, query };
 }
 
-/**
- * Refuses for example a password with an unescaped slash. An empty host is allowed, unlike in other
- * URLs.
- */
+/** Refuses for example a password with an unescaped slash. An empty host is allowed. */
 function readable(url: string): string {
   if (!URL.canParse(url.replace(/@(?=[/?]|$)/, '@host'))) throw unreadable();
   return url;

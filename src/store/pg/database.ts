@@ -87,7 +87,7 @@ export const isUniqueViolation = (error: unknown, constraint?: string): boolean 
 /** Whether the statement waited longer for a lock than its timeout allows. */
 export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 
-/** Returns why the database takes no writes, if the error says so. */
+/** Returns the cause if the error means that the database takes no writes. */
 export function storeFault(error: unknown): 'read_only' | 'disk_full' | undefined {
   const code = sqlState(error instanceof StoreUnavailable ? error.cause : error);
   if (code === readOnlyState) return 'read_only';

@@ -9,6 +9,7 @@ export class PoolerRefused extends Error {
   override name = 'PoolerRefused';
 }
 
+const protocolViolation = '08P01';
 const answerTimeoutMs = 15_000;
 /** A pooler that takes sessions in turn shows itself only when few of them are free. */
 const maxHolders = 3;
@@ -22,9 +23,10 @@ const statementPooling = () =>
     `the pooler before the database refuses transactions (pool_mode = statement), which Slipway cannot use. ${remedy}`,
   );
 
-const poolTooSmall = () =>
+const poolTooSmall = (cause: Error) =>
   new PoolerRefused(
-    `the pooler before the database gave no further session within ${answerTimeoutMs / 1000} s. Raise its pool_size to the connections of all replicas.`,
+    `the pooler before the database gave no further session (${cause.message}). Raise its pool_size to the connections of all replicas.`,
+    { cause },
   );
 
 async function open(url: string): Promise<FailoverClient> {
@@ -49,9 +51,8 @@ const isDirect = (client: FailoverClient, session: number | undefined) =>
 /** Begins a transaction, which also shows whether the pooler has a further session. */
 async function beginIn(client: FailoverClient): Promise<void> {
   await client.query('begin').catch((error: Error) => {
-    if (/statement pooling/i.test(error.message)) throw statementPooling();
-    if (/timeout/i.test(error.message)) throw poolTooSmall();
-    throw error;
+    // PgBouncer refuses `begin` in statement mode; the driver gives a timeout no code.
+    throw 'code' in error && error.code === protocolViolation ? statementPooling() : poolTooSmall(error);
   });
 }
 
