@@ -14,10 +14,11 @@ import {
   relayMetrics,
   replicaMetrics,
 } from '../packaging/monitoring/metrics.ts';
-import { unknownNames } from '../packaging/monitoring/promql.ts';
+import { histogramOf, unknownNames } from '../packaging/monitoring/promql.ts';
 import { runbookAnchor, runbookPage } from '../packaging/monitoring/rules.ts';
 import { createMetrics } from '../src/api/metrics.ts';
 import { moment, secondsLater, systemClock } from '../src/base/clock.ts';
+import { createLatencies } from '../src/base/telemetry/latencies.ts';
 import { createLog } from '../src/base/telemetry/log.ts';
 import { virtualClock } from '../src/base/virtual-clock.ts';
 import { startRelay } from '../src/relay/relay.ts';
@@ -41,9 +42,11 @@ describe('the metric table', () => {
   function tableOf(text: string): Record<string, { type: string; labels: Record<string, string[]> }> {
     const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type]));
     const shown: ReturnType<typeof tableOf> = {};
-    for (const [, name = '', labels = ''] of text.matchAll(sample)) {
+    for (const [, sampled = '', labels = ''] of text.matchAll(sample)) {
+      const name = types.has(sampled) ? sampled : histogramOf(sampled);
       shown[name] ??= { type: types.get(name) ?? 'none', labels: {} };
       for (const [, key = '', value = ''] of labels.matchAll(label)) {
+        if (key === 'le') continue;
         const { labels } = shown[name];
         labels[key] = [...(labels[key] ?? []), value];
       }
@@ -65,7 +68,7 @@ describe('the metric table', () => {
   beforeAll(async () => {
     store = await testStore();
     const { db } = store;
-    await db.transaction((tx) => declarePool(tx, 'gpu', { driver: 'external' }, now));
+    await db.transaction((tx) => declarePool(tx, 'gpu', { driver: 'external', max_nodes: 9 }, now));
     await placeNodes(db, { pool: 'gpu', count: 1, status: 'quarantined', since: secondsLater(now, -60) });
     await db.query(`update nodes set held = '{"rule": "liveness", "kind": "mass-failure"}'`);
     await db.query(
@@ -88,6 +91,9 @@ describe('the metric table', () => {
       [now],
     );
     const parts = { tail_seconds: 1, gather_seconds: 1, join_seconds: 1, render_seconds: 1, write_seconds: 1 };
+    const latencies = createLatencies();
+    latencies.observeCall('node-list', 1);
+    latencies.observeOperation('node-provision', 1);
     const scrape = createMetrics(db, clock, {
       version: '1.2.3',
       sweeps: () => [
@@ -106,6 +112,10 @@ describe('the metric table', () => {
         losses: new Map([['instance', { facts_dropped: 1, requests_refused: 1, reports_coalesced: 1 }]] as const),
       }),
       unstoredBeatsMs: () => 1,
+      latencies: latencies.metrics,
+      databaseConnections: () => new Map([['slipway', { open: 1, busy: 1 }]]),
+      waitingForConnection: () => 1,
+      tailLagMs: () => 1,
       database: async () => ({ ok: true, state: 'ok', detail: null }),
       overload: () => ({
         ...{ loop_lag_ms: 1, behind_ms: 1, beats_per_second: 1, beat_rate: 1 },
@@ -159,7 +169,9 @@ describe('the expressions', () => {
   });
 
   test('every metric is on a dashboard', () => {
-    const shown = new Set(expressions.flatMap(([, expression = '']) => expression.match(/[a-z_]+/g) ?? []));
+    const shown = new Set(
+      expressions.flatMap(([, expression = '']) => expression.match(/[a-z_]+/g) ?? []).map(histogramOf),
+    );
     const wanted = { ...fleetMetrics, ...replicaMetrics, ...relayMetrics };
     expect(Object.keys(wanted).filter((name) => !shown.has(name))).toEqual([]);
   });

@@ -62,6 +62,14 @@ export const dashboards: Record<string, Dashboard> = {
       {
         title: 'Fleet',
         panels: [
+          graph('Capacity of pools', 'short', {
+            '{{pool}} {{state}}': 'max by (pool, state) (slipway_pool_nodes)',
+            '{{pool}} at most': 'max by (pool) (slipway_pool_max_nodes)',
+          }),
+          graph('Replicas by version', 'short', { '{{version}}': 'count by (version) (slipway_build_info)' }),
+          graph('Duration of operations, 90th percentile', 's', {
+            '{{kind}}': `histogram_quantile(0.9, sum by (le, kind) (${rate('slipway_operation_seconds_bucket')}))`,
+          }),
           graph('Machines by status', 'short', { '{{status}}': 'max by (status) (slipway_nodes{status!="retired"})' }),
           graph('Allocations by status', 'short', {
             '{{status}}': 'max by (status) (slipway_allocations{status!="released"})',
@@ -158,6 +166,12 @@ export const dashboards: Record<string, Dashboard> = {
         title: 'Load of each replica',
         panels: [
           graph('Heartbeats a second', 'ops', { '{{instance}}': `slipway_beats_per_second${selected}` }),
+          graph('Calls a second', 'ops', {
+            '{{instance}}': `sum by (instance) (${rate('slipway_http_request_seconds_count')})`,
+          }),
+          graph('Slowest calls, 99th percentile', 's', {
+            '{{route}}': `topk(8, histogram_quantile(0.99, sum by (le, route) (${rate('slipway_http_request_seconds_bucket')})))`,
+          }),
           graph('Timers late', 's', { '{{instance}}': `slipway_loop_lag_seconds${selected}` }),
           graph('Heartbeats wait to be stored', 's', { '{{instance}}': `slipway_beats_behind_seconds${selected}` }),
           graph('Deferred requests', 'ops', { '{{instance}} {{what}}': rate('slipway_shed_total') }),
@@ -237,6 +251,16 @@ export const dashboards: Record<string, Dashboard> = {
             { '{{state}}': 'sum by (state) (slipway_database_state{instance=~"$instance"})' },
             'How many replicas see each state.',
           ),
+          graph(
+            'Connections to the database',
+            'short',
+            {
+              '{{of}} {{state}}': `sum by (of, state) (slipway_database_connections${selected})`,
+              'waiting for one': `sum(slipway_database_waiting${selected})`,
+            },
+            'If statements wait for a connection for long, raise --database-connections.',
+          ),
+          graph('Lag of the evidence tail', 's', { '{{instance}}': `slipway_tail_lag_seconds${selected}` }),
           stat('Longest read of the counts', 'max(scrape_duration_seconds{job="slipway"})', { unit: 's', red_from: 2 }),
           graph(
             'Duration of a scrape',

@@ -7,7 +7,7 @@ import { findingKinds } from '../../src/lifecycle/findings/findings.ts';
 import { allocationStatusNames, nodeStatusNames, operationStatuses } from '../../src/lifecycle/model/states.ts';
 
 export interface Metric {
-  type: 'gauge' | 'counter';
+  type: 'gauge' | 'counter' | 'histogram';
   /** The values of each label, or null if they depend on the installation. */
   labels: Record<string, readonly string[] | null>;
   /** Completes the row of the reference page. */
@@ -16,6 +16,8 @@ export interface Metric {
 
 const gauge = (says: string, labels: Metric['labels'] = {}): Metric => ({ type: 'gauge', labels, says });
 const counter = (says: string, labels: Metric['labels'] = {}): Metric => ({ type: 'counter', labels, says });
+
+const histogram = (says: string, labels: Metric['labels']): Metric => ({ type: 'histogram', labels, says });
 
 const sweep = { sweep: null };
 const receiver = { receiver: ['loki', 'otlp'] };
@@ -27,6 +29,14 @@ export const fleetMetrics: Record<string, Metric> = {
   slipway_nodes: gauge('nodes', { status: nodeStatusNames }),
   slipway_allocations: gauge('allocations', { status: allocationStatusNames }),
   slipway_operations: gauge('operations', { status: operationStatuses }),
+  slipway_pool_nodes: gauge(
+    'nodes of the pool that are not retired (`live`), and those that can be allocated (`free`)',
+    {
+      pool: null,
+      state: ['live', 'free'],
+    },
+  ),
+  slipway_pool_max_nodes: gauge('`max_nodes` of the pools that set it', { pool: null }),
   slipway_nodes_held: gauge('nodes whose verdict is [held back](../explanation/verdicts.md#blame-yourself-first)', {
     rule: null,
     kind: null,
@@ -49,7 +59,21 @@ export const replicaMetrics: Record<string, Metric> = {
     '1 for the present [state](../how-to/replicas.md#the-load-balancer) of the database, as this replica sees it',
     { state: databaseStates },
   ),
-  slipway_build_info: buildInfo,
+  slipway_database_connections: gauge(
+    '[connections to the database](../how-to/replicas.md#connections-to-the-database), and those of them that wait for a reply',
+    { of: null, state: ['open', 'busy'] },
+  ),
+  slipway_database_waiting: gauge('statements that wait for a connection'),
+  slipway_tail_lag_seconds: gauge(
+    'how long ago this replica last had every committed fact; about 1 at most when all is well',
+  ),
+  slipway_http_request_seconds: histogram('duration of calls, without plain heartbeats, streams and waiting calls', {
+    route: null,
+  }),
+  slipway_operation_seconds: histogram('from the request of an operation to its end, on the replica that ended it', {
+    kind: null,
+  }),
+  slipway_build_info: gauge('always 1', { version: null, node: null }),
   slipway_beats_total: counter('heartbeats received'),
   slipway_beats_per_second: gauge('heartbeats a second, smoothed over some seconds'),
   slipway_beats_behind_seconds: gauge('age of the oldest heartbeat that is not stored; 0 when all are'),

@@ -4,6 +4,9 @@ import { knownMetrics, type Metric, targetLabels } from './metrics.ts';
 const token = /"(?:[^"\\]|\\.)*"|[a-zA-Z_:][\w:]*|\$\w+|\d[\w.]*|[=!]~|[=!<>]=|\S/g;
 const isWord = (text: string | undefined) => text !== undefined && /^[a-zA-Z_:]/.test(text);
 
+/** The metric that a series of a histogram belongs to. */
+export const histogramOf = (name: string): string => name.replace(/_(?:bucket|sum|count)$/, '');
+
 /** Each is followed by a list of labels in parentheses. */
 const grouping = new Set(['by', 'without', 'on', 'ignoring', 'group_left', 'group_right']);
 const keywords = new Set(['and', 'or', 'unless', 'offset', 'bool', 'Inf', 'NaN']);
@@ -37,9 +40,10 @@ export function unknownNames(expression: string): string[] {
       continue;
     }
     if (next === '(' || next === 'by' || next === 'without') continue;
-    const metric = knownMetrics[word];
+    const histogram = knownMetrics[histogramOf(word)];
+    const metric = knownMetrics[word] ?? (histogram?.type === 'histogram' ? histogram : undefined);
     if (!metric) wrong.push(`there is no metric ${word}`);
-    const labels = { ...targetLabels, ...metric?.labels };
+    const labels = { ...targetLabels, ...metric?.labels, ...(metric?.type === 'histogram' && { le: null }) };
     Object.assign(usedLabels, labels);
     if (next !== '{') continue;
     for (at += 2; at < tokens.length && tokens[at] !== '}'; at += tokens[at + 3] === ',' ? 4 : 3)

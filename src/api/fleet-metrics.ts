@@ -9,6 +9,7 @@ import { type Queryable, StoreUnavailable } from '../store/pg/database.ts';
 import { countByStatus, countHeld } from '../store/rows/counts.ts';
 import { type FencedAge, fencedAges } from '../store/rows/fenced-ages.ts';
 import { countOpenFindings } from '../store/rows/findings.ts';
+import { listPools } from '../store/rows/pools.ts';
 import { countOpenResidue } from '../store/rows/residue.ts';
 import { readOpenHolds } from '../store/supervision/brake.ts';
 
@@ -45,6 +46,11 @@ export function createFleetMetrics(
     'driver',
   ]);
   const residueAge = gauge('slipway_residue_oldest_seconds', 'Age of the oldest open residue', ['driver']);
+  const poolNodes = gauge('slipway_pool_nodes', 'Nodes of a pool that are not retired, and those that are free', [
+    'pool',
+    'state',
+  ]);
+  const poolMax = gauge('slipway_pool_max_nodes', 'The largest number of nodes that the pool allows', ['pool']);
   const clear = () => {
     for (const each of all) each.reset();
   };
@@ -63,15 +69,21 @@ export function createFleetMetrics(
   };
 
   const readAndFill = async () => {
-    const [statusCounts, heldNodes, openBrakeHolds, ages, findingCounts, residueCounts] = await Promise.all([
+    const [statusCounts, heldNodes, openBrakeHolds, ages, findingCounts, residueCounts, pools] = await Promise.all([
       countByStatus(db),
       countHeld(db),
       readOpenHolds(db),
       fencedAges(db),
       countOpenFindings(db),
       countOpenResidue(db),
+      listPools(db),
     ]);
     clear();
+    for (const { name, nodes: counted, max_nodes } of pools) {
+      poolNodes.set({ pool: name, state: 'live' }, counted.live);
+      poolNodes.set({ pool: name, state: 'free' }, counted.free);
+      if (max_nodes !== undefined) poolMax.set({ pool: name }, max_nodes);
+    }
     fillByStatus(nodes, statusCounts.nodes);
     fillByStatus(allocations, statusCounts.allocations);
     fillByStatus(operations, statusCounts.operations);

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment, secondsLater, systemClock } from '../base/clock.ts';
+import { createLatencies } from '../base/telemetry/latencies.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
 import { type Database, openDatabase } from '../store/pg/database.ts';
 import { noteDisagreements } from '../store/rows/findings.ts';
@@ -37,6 +38,10 @@ const replicaFigures = {
     accounts: 4,
     losses: new Map([['instance', { facts_dropped: 5, requests_refused: 6, reports_coalesced: 7 }]] as const),
   }),
+  latencies: createLatencies().metrics,
+  databaseConnections: () => new Map([['slipway', { open: 5, busy: 2 }]]),
+  waitingForConnection: () => 3,
+  tailLagMs: () => 500,
   unstoredBeatsMs: () => 250,
   database: async () => ({ ok: true, state: 'ok', detail: null }) as const,
   overload: () => ({
@@ -93,7 +98,6 @@ test('counts open findings', async () => {
 
 test('reports stream readers and their cost', async () => {
   const text = await createMetrics(db, clock, replicaFigures)();
-  expect(text).toContain('slipway_build_info{version="1.2.3"} 1\n');
   for (const line of [
     'readers 3',
     'questions 2',
@@ -117,7 +121,7 @@ test('renders the figures of this replica and the state of the database while it
 test('drops the figures of the fleet once the database is away', async () => {
   let state: 'ok' | 'unavailable' = 'ok';
   const database = async () => ({ ok: state === 'ok', state, detail: null });
-  const scrape = createMetrics(db, systemClock, { ...replicaFigures, database });
+  const scrape = createMetrics(db, systemClock, { ...replicaFigures, latencies: [], database });
   const answered = await scrape();
   expect(answered).toContain('slipway_database_state{state="ok"} 1\n');
   expect(answered).toMatch(/^slipway_nodes\{/m);
@@ -125,4 +129,27 @@ test('drops the figures of the fleet once the database is away', async () => {
   const away = await scrape();
   expect(away).toContain('slipway_database_state{state="unavailable"} 1\n');
   expect(away).not.toMatch(/^slipway_nodes\{/m);
+});
+
+test('reports the capacity of pools, connections to the database, the lag of the tail, and latencies', async () => {
+  await db.transaction((tx) => declarePool(tx, 'bounded', { driver: 'external', max_nodes: 7 }, now));
+  await placeNodes(db, { pool: 'bounded', count: 2, after: 100, status: 'ready', since: now });
+  const latencies = createLatencies();
+  latencies.observeCall('node-list', 0.05);
+  latencies.observeOperation('node-provision', 30);
+  const text = await createMetrics(db, systemClock, { ...replicaFigures, latencies: latencies.metrics })();
+  for (const line of [
+    'slipway_pool_nodes{pool="bounded",state="live"} 2',
+    'slipway_pool_nodes{pool="bounded",state="free"} 2',
+    'slipway_pool_max_nodes{pool="bounded"} 7',
+    'slipway_database_connections{of="slipway",state="open"} 5',
+    'slipway_database_connections{of="slipway",state="busy"} 2',
+    'slipway_database_waiting 3',
+    'slipway_tail_lag_seconds 0.5',
+    `slipway_build_info{version="1.2.3",node="${process.version}"} 1`,
+    'slipway_http_request_seconds_bucket{le="0.01",route="node-list"} 0',
+    'slipway_http_request_seconds_bucket{le="0.1",route="node-list"} 1',
+    'slipway_operation_seconds_bucket{le="60",kind="node-provision"} 1',
+  ])
+    expect(text).toContain(`${line}\n`);
 });

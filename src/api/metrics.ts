@@ -2,7 +2,7 @@
  * Renders Prometheus metrics. Labels have a limited number of values. The figures of this replica
  * are also rendered while the database is away, so that an alert can fire.
  */
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client';
 import type { Clock } from '../base/clock.ts';
 import type { ForwardFigures } from '../base/telemetry/log-forwarder.ts';
 import { databaseStates, type ReadinessCheck } from '../contract/fleet/overview.ts';
@@ -42,11 +42,17 @@ export interface ReplicaFigures {
   outside(): OutsideFigures;
   connections(): ConnectionFigures;
   database(): Promise<ReadinessCheck>;
+  latencies: readonly Histogram[];
+  /** By application name. */
+  databaseConnections(): Map<string, { open: number; busy: number }>;
+  waitingForConnection(): number;
+  tailLagMs(): number;
 }
 
 export function createMetrics(db: Queryable, clock: Clock, replicaFigures: ReplicaFigures): () => Promise<string> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  for (const each of replicaFigures.latencies) registry.registerMetric(each);
   const gauge = (name: string, help: string, labelNames: string[]) =>
     new Gauge({ name, help, labelNames, registers: [registry] });
   const databaseState = gauge('slipway_database_state', '1 for the present state of the database', ['state']);
@@ -58,10 +64,31 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
     for (const each of databaseStates) databaseState.set({ state: each }, 0);
     databaseState.set({ state: read === 'read' ? state : read }, 1);
   };
-  gauge('slipway_build_info', 'Always 1; the label has the version', ['version']).set(
-    { version: replicaFigures.version },
+  const { version } = replicaFigures;
+  gauge('slipway_build_info', '1, with the versions of this replica', ['version', 'node']).set(
+    { version, node: process.version },
     1,
   );
+  const databaseConnections = gauge(
+    'slipway_database_connections',
+    'Open connections to the database, and those that wait for a reply',
+    ['of', 'state'],
+  );
+  const waitingForConnection = gauge(
+    'slipway_database_waiting',
+    'Statements that wait for a connection of the pool',
+    [],
+  );
+  const tailLag = gauge('slipway_tail_lag_seconds', 'Time since this replica last had every committed fact', []);
+  const fillConnectionsToDatabase = () => {
+    databaseConnections.reset();
+    for (const [of, { open, busy }] of replicaFigures.databaseConnections()) {
+      databaseConnections.set({ of, state: 'open' }, open);
+      databaseConnections.set({ of, state: 'busy' }, busy);
+    }
+    waitingForConnection.set(replicaFigures.waitingForConnection());
+    tailLag.set(replicaFigures.tailLagMs() / 1000);
+  };
   const sweepRuns = gauge('slipway_sweep_runs_total', 'Runs of each sweep on this replica', ['sweep']);
   const sweepDecided = gauge('slipway_sweep_decided_total', 'Decisions of each sweep on this replica', ['sweep']);
   const sweepHeld = gauge('slipway_sweep_held_total', 'Verdicts held back, by rule', ['sweep']);
@@ -149,6 +176,7 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
 
   return async () => {
     await fillDatabase();
+    fillConnectionsToDatabase();
     fillStreams(replicaFigures.streams());
     const { agents, relays } = replicaFigures.agentStreams();
     agentStreams.set({ of: 'agent' }, agents);

@@ -46,6 +46,8 @@ const noBodyLimitBytes = 1024;
 const requestTimeoutMs = 60_000;
 /** Node would refuse a request without Host; our own check does so with a problem. */
 const serverOptions = { requireHostHeader: false, shouldUpgradeCallback: isUpgrade };
+/** These calls wait for something to happen, so their duration says nothing about the server. */
+const waits = new Set<string>(['stream-open', 'agent-stream', 'agent-task-next', 'node-logs']);
 const emptyQuery = Type.Object({}, strict);
 
 function callOf(request: FastifyRequest, reply: Call<OperationName>['reply']): Call<OperationName> {
@@ -181,6 +183,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
   });
   app.addHook('onResponse', async (request, reply) => {
     const { operation } = request;
+    if (operation && !waits.has(operation)) services.latencies.observeCall(operation, reply.elapsedTime / 1000);
     const isFrequent = request.method === 'GET' || request.agent_session;
     const level = reply.statusCode >= 500 ? 'error' : isFrequent ? 'debug' : 'info';
     const ids = idsOfRequest(request);

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AgentBundleFiles } from '../base/files/agent-bundle.ts';
 import type { CorrelationId, KnownIds } from '../base/ids.ts';
 import type { TrustedProxies } from '../base/network/trusted-proxies.ts';
+import type { Latencies } from '../base/telemetry/latencies.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { Tracer } from '../base/telemetry/trace.ts';
 import type { ProtocolOperation } from '../contract/compat/routes.ts';
@@ -71,6 +72,7 @@ export interface ApiServices extends OperationServices {
   fleetLoad(): FleetLoad;
   tail: EvidenceTail;
   feed: LiveFeed;
+  latencies: Pick<Latencies, 'observeCall'>;
   /** Limits on the connections and long calls that people hold open on this replica. */
   places: Record<'streams' | 'log_follows' | 'catch_ups' | 'log_searches', Places>;
   connections: Connections;

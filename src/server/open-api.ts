@@ -27,7 +27,7 @@ import { storeReadiness } from './store-readiness.ts';
 export async function openApi(
   opening: Opening,
   store: OpenedStore,
-  { services, tracer, beats, ingest, runner }: Operating,
+  { services, tracer, latencies, beats, ingest, runner }: Operating,
   isDraining: () => boolean,
 ) {
   const { settings, log, version, parts, onError } = opening;
@@ -86,6 +86,7 @@ export async function openApi(
     fleetLoad: () => ({ ...ingest.listened(), beat_rate: settings.beat_rate }),
     tail,
     feed,
+    latencies,
     places: openPlaces(),
     connections,
     agentStreams,
@@ -108,6 +109,10 @@ export async function openApi(
       outside: () => outside.figures(),
       connections: () => connections.figures(),
       database: checkStore,
+      latencies: latencies.metrics,
+      databaseConnections: () => watch.connections(),
+      waitingForConnection: () => db.waiting(),
+      tailLagMs: () => tail.lagMs(),
     }),
   };
   const tls = await openTlsFiles(settings);

@@ -7,10 +7,11 @@ import { openKeyRing } from '../base/credentials/key-ring.ts';
 import { newReplicaId } from '../base/ids.ts';
 import { hostIdentity, isProcessAlive } from '../base/network/host.ts';
 import { publicAuthority } from '../base/network/public-authority.ts';
+import { createLatencies } from '../base/telemetry/latencies.ts';
 import { openTracer } from '../base/telemetry/open-tracer.ts';
 import { createDbosEngine } from '../engine/dbos-engine.ts';
 import { operationRegistry } from '../operations/registry.ts';
-import { engineListener, tracedListener } from '../operations/runtime/engine-listener.ts';
+import { engineListener, observedListener } from '../operations/runtime/engine-listener.ts';
 import type { OperationServices } from '../operations/runtime/services.ts';
 import { describeAnswer } from '../probe/http-probe.ts';
 import { probeMany } from '../probe/probe-many.ts';
@@ -28,6 +29,7 @@ import { openIngestWatch } from '../sweeps/watchers/ingest-watch.ts';
 import { openDrivers } from './open-drivers.ts';
 import type { OpenedStore } from './open-store.ts';
 import { builtFiles, type Opening } from './opening.ts';
+import { splitConnections } from './split-connections.ts';
 
 async function openReplica({ version, parts }: Opening, { db, clock }: OpenedStore, host: string) {
   const executor = await registerReplica(db, {
@@ -68,6 +70,7 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
     redact,
   });
   parts.defer(async () => tracer?.stop());
+  const latencies = createLatencies();
   const environment: TransitionEnvironment = { ...defaultEnvironment, ...opening.file };
   const services: OperationServices = {
     db,
@@ -94,11 +97,11 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
     connectionString: store.owner_url,
     clock,
     executor_id: executor.replica_id,
-    listener: tracedListener(
+    listener: observedListener(
       engineListener(() => services),
-      tracer,
-      db,
+      { tracer, latencies, db },
     ),
+    pool_size: splitConnections(settings.database_connections).engine,
     log,
     store: {
       Client: watch.Client,
@@ -150,7 +153,7 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
     await runner.stop();
     await endReplica(db, replica_id, now(clock));
   };
-  return { services, tracer, runner, beats, ingest, declaredDead, handOver };
+  return { services, tracer, latencies, runner, beats, ingest, declaredDead, handOver };
 }
 
 export type Operating = Awaited<ReturnType<typeof openOperations>>;

@@ -14,6 +14,7 @@ import { openDatabase } from '../store/pg/database.ts';
 import { databaseClock } from '../store/pg/database-clock.ts';
 import { startEmbeddedPostgres } from '../store/pg/embedded/embedded.ts';
 import { claimSoleServer } from '../store/pg/embedded/sole-server.ts';
+import { splitConnections } from './split-connections.ts';
 
 interface StoreOptions {
   settings: ServerSettings;
@@ -42,6 +43,7 @@ export async function openStore({ settings, log, data_dir, parts, onError, redac
     url: settings.database_url ?? embedded?.application_url ?? '',
     redact,
     watch,
+    max_connections: splitConnections(settings.database_connections).statements,
     on_idle_error: (error) => log.warn({ error }, 'an idle database connection broke'),
   });
   parts.defer(() => db.close());

@@ -121,7 +121,14 @@ test('batches more facts the longer the last batch took', async () => {
       subscribers.push(onFact);
       return none;
     },
-    ...{ subscribe: () => none, nudge: none, poke: none, position: () => '7-0', stop: async () => undefined },
+    ...{
+      subscribe: () => none,
+      nudge: none,
+      poke: none,
+      lagMs: () => 0,
+      position: () => '7-0',
+      stop: async () => undefined,
+    },
   };
   let slowMs = 0;
   const db: Queryable = {

@@ -12,6 +12,11 @@ test('takes the admin token without the line break that a secret from a file end
   expect(() => readSettings([], { SLIPWAY_ADMIN_TOKEN: `short${'\n'.repeat(24)}` })).toThrow(SettingsError);
 });
 
+test('refuses too few database connections', () => {
+  expect(readSettings([], {}).database_connections).toBe(29);
+  expect(() => readSettings(['--database-connections', '11'], {})).toThrow('a whole number from 12, not 11');
+});
+
 test('accepts a database URL with several servers and refuses an unknown target, without the password', () => {
   const url = 'postgres://me:hidden@a:5432,b:5433/db?target_session_attrs=read-write';
   expect(readSettings(['--database-url', url], {}).database_url).toBe(url);

@@ -10,6 +10,8 @@ export interface ServerSettings {
   data_dir: string;
   database_url: string | null;
   owner_database_url: string | null;
+  /** The connections of this replica to the database, all pools together. */
+  database_connections: number;
   public_url: string | null;
   public_ca: string | null;
   nodes_dir: string | null;
@@ -92,6 +94,11 @@ export const serverFlags: Record<string, Flag> = {
   'owner-database-url': {
     type: 'string',
     says: 'the same database as the role that owns the tables, if the role of --database-url may only use them',
+  },
+  'database-connections': {
+    type: 'string',
+    value: '29',
+    says: 'most connections of this replica to the database, from 12; PostgreSQL must allow them for all replicas',
   },
   'public-url': {
     type: 'string',
@@ -261,6 +268,15 @@ function secureAddress(flag: string, given: string | null): string | null {
   return given;
 }
 
+const minConnections = 12;
+
+function connectionsFrom(given: string | null): number {
+  const connections = Number(given);
+  if (!Number.isInteger(connections) || connections < minConnections)
+    throw new SettingsError(`--database-connections must be a whole number from ${minConnections}, not ${given}`);
+  return connections;
+}
+
 function databaseUrl(flag: string, given: string | null): string | null {
   try {
     if (given !== null) parseDatabaseUrl(given);
@@ -349,6 +365,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     data_dir: text('data-dir') ?? '.slipway',
     database_url,
     owner_database_url: databaseUrl('owner-database-url', text('owner-database-url')),
+    database_connections: connectionsFrom(text('database-connections')),
     public_url: text('public-url'),
     public_ca: text('public-ca'),
     nodes_dir: text('nodes-dir'),

@@ -2,7 +2,8 @@
  * Writes the engine's events to the store under this replica's epoch, and exports ended operations
  * as traces.
  */
-import { now } from '../../base/clock.ts';
+import { now, secondsBetween } from '../../base/clock.ts';
+import type { Latencies } from '../../base/telemetry/latencies.ts';
 import { operationSpanId, type Span, stepSpanId, type Tracer, traceIdOf } from '../../base/telemetry/trace.ts';
 import type { EngineListener, Json } from '../../engine/engine.ts';
 import { claimExecution, finishOperation, recordStoreWait } from '../../store/operations/executions.ts';
@@ -92,14 +93,19 @@ function spansOf(operation: OperationRow, steps: StepRow[]): Span[] {
 }
 
 /**
- * Records an ended operation as one span, with a child span for each step. The spans are built from
- * rows, so steps from before a restart are included.
+ * Measures each ended operation, and records it as one span with a child span for each step. Both
+ * are taken from rows, so time and steps from before a restart are included.
  */
-export const tracedListener = (listener: EngineListener, tracer: Tracer | null, db: Database): EngineListener => ({
+export const observedListener = (
+  listener: EngineListener,
+  { tracer, latencies, db }: { tracer: Tracer | null; latencies: Pick<Latencies, 'observeOperation'>; db: Database },
+): EngineListener => ({
   ...listener,
   async ended(run, outcome) {
     await listener.ended(run, outcome);
-    const operation = tracer ? await operationRow(db, run.workflow_id) : undefined;
-    if (tracer && operation) tracer.record(spansOf(operation, await stepRows(db, run.workflow_id)));
+    const operation = await operationRow(db, run.workflow_id);
+    if (!operation?.finished_at) return;
+    latencies.observeOperation(operation.kind, secondsBetween(operation.created_at, operation.finished_at));
+    tracer?.record(spansOf(operation, await stepRows(db, run.workflow_id)));
   },
 });

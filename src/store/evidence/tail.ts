@@ -28,6 +28,8 @@ export interface EvidenceTail {
   /** Reads now, because there may be new facts. */
   poke(): void;
   position(): string;
+  /** How long ago this replica last had every committed fact; below a second if all is well. */
+  lagMs(): number;
   stop(): Promise<void>;
 }
 
@@ -69,6 +71,7 @@ export async function startTail(options: {
   const allListeners = new Set<(fact: Evidence) => void>();
   let cursor: Cursor = await headCursor(db);
   let lastFactMs: number | undefined;
+  let completeMs = clock.monotonicMs();
   let reading: Promise<void> | undefined;
   let readAgain = false;
   let stopped = false;
@@ -111,6 +114,7 @@ export async function startTail(options: {
   const readAll = async () => {
     do {
       readAgain = false;
+      const startedMs = clock.monotonicMs();
       const { items, withheld } = await readAfter(reader(), cursor, batchSize, range());
       for (const fact of items) {
         lastFactMs = Date.parse(fact.at);
@@ -120,7 +124,8 @@ export async function startTail(options: {
       }
       if (items.length > 0 || !withheld) retryMs = withheldRetryMs.first;
       if (items.length === batchSize) readAgain = true;
-      else if (withheld && !stopped) retryLater();
+      else if (!withheld) completeMs = startedMs;
+      else if (!stopped) retryLater();
     } while (readAgain && !stopped);
   };
 
@@ -198,6 +203,7 @@ export async function startTail(options: {
       });
     },
     position: () => formatCursor(cursor),
+    lagMs: () => clock.monotonicMs() - completeMs,
     async stop() {
       stopped = true;
       cancelFallback();

@@ -44,6 +44,8 @@ export interface Database extends Queryable {
    * Opens a dedicated connection for LISTEN or a session lock. The caller ends it.
    */
   connect(applicationName: string, settings?: Record<string, string>): Promise<pg.Client>;
+  /** Callers that wait for a free connection of the pool. */
+  waiting(): number;
   close(): Promise<void>;
 }
 
@@ -251,6 +253,7 @@ export function openDatabase(options: {
       }
       return client;
     },
+    waiting: () => pool.waitingCount,
     close: () => pool.end(),
   };
 }

@@ -36,7 +36,8 @@ const suspectAfterMs = 2_500;
 /** A slow link: the session stays idle until a large statement has arrived. */
 const slowestBytesPerMs = 4;
 const probeEveryMs = 1_000;
-const maxProbes = 8;
+/** These are connections besides those of the pools. */
+export const maxProbes = 2;
 const probeTimeoutMs = 15_000;
 /** One probe is enough after a silence this many times longer than the needed time. */
 const certainFactor = 3;

@@ -25,7 +25,7 @@ const statementPooling = () =>
 
 const poolTooSmall = (cause: Error) =>
   new PoolerRefused(
-    `the pooler before the database gave no further session (${cause.message}). Raise its pool_size to the connections of all replicas.`,
+    `the pooler before the database gave no further session (${cause.message}). Raise its pool_size to the connections of all replicas (--database-connections each).`,
     { cause },
   );
 

@@ -21,6 +21,8 @@ export interface StoreWatch {
   awayMs(): number;
   /** Called when the store answers again after it was away. */
   whenBack(listener: () => void): void;
+  /** Open connections by application name, and how many of them wait for a reply. */
+  connections(): Map<string, { open: number; busy: number }>;
   stop(): void;
 }
 
@@ -157,6 +159,15 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
     isAway: () => away,
     awayMs: () => totalAwayMs + (away ? silentMs() : 0),
     whenBack: (listener) => listeners.push(listener),
+    connections() {
+      const counts = new Map<string, { open: number; busy: number }>();
+      for (const { config, state } of watched) {
+        const name = config.application_name ?? '';
+        const { open, busy } = counts.get(name) ?? { open: 0, busy: 0 };
+        counts.set(name, { open: open + 1, busy: busy + (state.readyForQuery === true ? 0 : 1) });
+      }
+      return counts;
+    },
     stop() {
       cancel?.();
       lost.stop();
