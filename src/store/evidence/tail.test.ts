@@ -194,3 +194,21 @@ test('delivers facts from outside only to subscribers of all facts', async () =>
   expect(all).toEqual(['from outside (person)', 'our own (internal)']);
   expect(received).toEqual(['our own']);
 });
+
+test('reports its lag while an older transaction withholds a fact, and none afterwards', async () => {
+  const clock = virtualClock();
+  const { tail, received } = await follow(here, clock);
+  await here.transaction(async (older) => {
+    await older.query('select pg_current_xact_id()');
+    await record(there, 'withheld');
+    await until('the lag to grow', async () => {
+      await clock.advance(250);
+      return tail.lagMs() > 5_000;
+    });
+    expect(received).toEqual([]);
+  });
+  await until('the fact to arrive', async () => {
+    await clock.advance(250);
+    return received.length > 0 && tail.lagMs() <= 1_250;
+  });
+});
