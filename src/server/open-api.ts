@@ -34,6 +34,7 @@ export async function openApi(
   const { db, clock, tail, watch } = store;
   const sessions = createAgentSessions(db);
   tail.subscribe((fact) => sessions.observe(fact));
+  tail.whenHistoryChanged(() => sessions.forgetAll());
   const learning = new AbortController();
   const learned = sessions
     .learnAll(clock, learning.signal)

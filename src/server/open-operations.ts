@@ -123,6 +123,7 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
     flushedThrough: () => beats.flushedThrough(),
     onClockJump: (seconds) => log.warn({ seconds }, 'the clock of the database jumped; this replica follows it'),
   });
+  tail.whenHistoryChanged(() => ingest.hold());
   const refusals = createRefusals();
   tail.subscribe((fact) => refusals.observe(fact));
   const { promise: declaredDead, resolve: onDeclaredDead } = Promise.withResolvers<Error>();

@@ -5,6 +5,7 @@ import { now, systemClock } from '../base/clock.ts';
 import type { LearningRedactor } from '../base/redaction/redact.ts';
 import type { ServerSettings } from '../base/settings/settings.ts';
 import type { Log } from '../base/telemetry/log.ts';
+import { recordLostHistory } from '../store/evidence/lost-history.ts';
 import { startTail } from '../store/evidence/tail.ts';
 import { followTaskKeys, openInstallation } from '../store/keys/installation.ts';
 import { applicationRole, migrate } from '../store/migrate.ts';
@@ -64,6 +65,7 @@ export async function openStore({ settings, log, data_dir, parts, onError, redac
   }
   const tail = await startTail({ db, clock, onError: onError('the evidence could not be followed') });
   parts.defer(() => tail.stop());
+  recordLostHistory({ db, clock, tail, log, onError });
   db.whenEvidence(() => tail.nudge());
   await followTaskKeys(installation, tail, onError('the task keys could not be read; housekeeping reads them again'));
   const lost = embedded?.lost ?? new Promise<Error>(() => {});

@@ -148,6 +148,12 @@ export function createLiveFeed(options: {
     },
   });
 
+  // Readers resume from their cursors, and the stream begins with `reset` if those are lost.
+  tail.whenHistoryChanged(() => {
+    pending = [];
+    position = '';
+    audience.endAll();
+  });
   const unsubscribe = tail.subscribeAll((fact) => {
     if (audience.readers() === 0) {
       position = fact.cursor;

@@ -126,6 +126,7 @@ test('batches more facts the longer the last batch took', async () => {
       nudge: none,
       poke: none,
       lagMs: () => 0,
+      whenHistoryChanged: () => {},
       position: () => '7-0',
       stop: async () => undefined,
     },

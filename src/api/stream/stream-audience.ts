@@ -101,6 +101,11 @@ export function createAudience(clock: Clock) {
       }
     },
 
+    /** Ends all streams. Their readers resume. */
+    endAll(): void {
+      for (const sameFilter of filters.values()) for (const reader of sameFilter) reader.end();
+    },
+
     readers: () => readers,
     figures: (): AudienceFigures => ({ readers, filters: filters.size, ...totals }),
   };

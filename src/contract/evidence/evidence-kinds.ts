@@ -39,6 +39,7 @@ const internalKinds = [
   'driver.wait',
   'evidence.cut',
   'evidence.dropped',
+  'evidence.lost',
   'evidence.missing',
   'evidence.restored',
   'finding.accepted',

@@ -89,3 +89,40 @@ export async function resumeFrom(db: Pick<Queryable, 'query'>, cursor: Cursor): 
   const head = await headCursor(db);
   return { cursor: isAfter(cursor, head) ? head : cursor, lost: true };
 }
+
+export interface History {
+  /** Rises with each restore and failover. */
+  era: bigint;
+  /** The database no longer has all of the facts. */
+  lost: boolean;
+  /** Where a reader of these facts continues: after the last one that is still there. */
+  cursor: Cursor;
+}
+
+/**
+ * Checks after a reconnect whether the database still has the last facts that the caller read.
+ * Pass more than one: of two overlapping transactions, the one with the later position may have
+ * committed first. Fails on a standby, which may only be behind.
+ */
+export async function checkHistory(db: Pick<Queryable, 'query'>, known: readonly Cursor[]): Promise<History> {
+  const [row] = await db.query<Cursor & { below: string; present: number }>(
+    `select evidence_settled_below()::text as below, count(fact.xid)::int as present,
+       (array_agg(fact.xid::text order by known.place desc) filter (where fact.xid is not null))[1] as xid,
+       (array_agg(fact.seq::text order by known.place desc) filter (where fact.xid is not null))[1] as seq
+     from unnest($1::text[], $2::bigint[]) with ordinality as known(xid, seq, place)
+     left join lateral (
+       select evidence.xid, evidence.seq
+       from evidence
+       where evidence.xid = known.xid::xid8
+         and evidence.seq = known.seq
+       limit 1
+     ) fact on true`,
+    [known.map(({ xid }) => xid), known.map(({ seq }) => seq)],
+  );
+  const { below = '0', present = 0, xid, seq } = row ?? {};
+  return {
+    era: eraOf(below),
+    lost: present < known.length,
+    cursor: xid && seq ? { xid, seq } : await headCursor(db),
+  };
+}

@@ -8,7 +8,7 @@ import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { type Database, openDatabase } from '../pg/database.ts';
 import { settled } from './commit-order.ts';
 import { recordEvidence, recordOutsideFacts } from './evidence.ts';
-import { type EvidenceTail, startTail } from './tail.ts';
+import { type EvidenceTail, type HistoryChange, startTail } from './tail.ts';
 
 let database: TestDatabase;
 let here: Database;
@@ -211,4 +211,31 @@ test('reports its lag while an older transaction withholds a fact, and none afte
     await clock.advance(250);
     return received.length > 0 && tail.lagMs() <= 1_250;
   });
+});
+
+test.for([
+  { name: 'the last fact', lost: ['two'], isLost: true },
+  { name: 'an earlier fact, whose transaction committed later', lost: ['one'], isLost: true },
+  { name: 'no fact', lost: [], isLost: false },
+])('after a reconnect to a database that lost $name, reports a loss: $isLost', async ({ lost, isLost }) => {
+  const { tail, received } = await follow(here, systemClock);
+  const changes: HistoryChange[] = [];
+  tail.whenHistoryChanged((change) => changes.push(change));
+  await record(here, 'one');
+  await record(here, 'two');
+  await until('both facts', () => received.length === 2);
+  const last_read = tail.position();
+  const before = await listenConnections();
+  await here.query('delete from evidence where summary = any($1)', [lost]);
+  await here.query('select pg_terminate_backend(pid) from unnest($1::int[]) as pid', [before.map(({ pid }) => pid)]);
+  await until('the connection to be back', async () =>
+    (await listenConnections()).some(({ pid }) => !before.some((old) => old.pid === pid)),
+  );
+  await record(here, 'after');
+  await until('the fact after the reconnect', () => received.includes('after'));
+  expect(changes.map((change) => ({ lost: change.lost, last_read: change.last_read }))).toEqual(
+    isLost ? [{ lost: true, last_read }] : [],
+  );
+  expect(received).toEqual(['one', 'two', 'after']);
+  await here.query(`delete from evidence where summary in ('one', 'two')`);
 });

@@ -7,7 +7,7 @@ import { type Clock, moment } from '../../base/clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { isOwnFact } from '../../contract/evidence/evidence-kinds.ts';
 import type { Database } from '../pg/database.ts';
-import { type Cursor, formatCursor, headCursor, parseCursor } from './commit-order.ts';
+import { type Cursor, checkHistory, formatCursor, parseCursor, startCursor } from './commit-order.ts';
 import { readAfter, type TimeRange } from './evidence.ts';
 
 export interface EvidenceTail {
@@ -30,11 +30,27 @@ export interface EvidenceTail {
   position(): string;
   /** How long ago this replica last had every committed fact; below a second if all is well. */
   lagMs(): number;
+  /**
+   * Calls the listener when the database went back to an earlier history, by a failover or a
+   * restore while this replica ran. Rows that were read before may be outdated.
+   */
+  whenHistoryChanged(listener: (change: HistoryChange) => void): void;
   stop(): Promise<void>;
+}
+
+export interface HistoryChange {
+  /** The last fact that this replica had read. */
+  last_read: string;
+  /** The fact after which this replica continues. */
+  continues_after: string;
+  /** The database no longer has the fact `last_read`. Otherwise everything read is still there. */
+  lost: boolean;
 }
 
 const channel = 'slipway_wake';
 const batchSize = 500;
+/** More than the facts of overlapping transactions, whose commits may be in another order. */
+const recentFacts = 500;
 const fallbackMs = 1_000;
 const notifyAfterMs = 20;
 /**
@@ -69,7 +85,12 @@ export async function startTail(options: {
   const { db, clock, onError } = options;
   const listeners = new Set<(fact: Evidence) => void>();
   const allListeners = new Set<(fact: Evidence) => void>();
-  let cursor: Cursor = await headCursor(db);
+  const historyListeners: ((change: HistoryChange) => void)[] = [];
+  let { cursor, era } = await checkHistory(db, []);
+  /** The last facts that were read, to check whether they still exist after a reconnect. */
+  let recent: Cursor[] = cursor === startCursor ? [] : [cursor];
+  /** A connection began or ended, and the next statement may reach another primary. */
+  let isHistoryUnchecked = false;
   let lastFactMs: number | undefined;
   let completeMs = clock.monotonicMs();
   let reading: Promise<void> | undefined;
@@ -89,14 +110,15 @@ export async function startTail(options: {
     const client = connection;
     if (!client) return db;
     return {
-      query: async (text, values = []) => (await client.query({ name: `tail_of_${values.length}`, text, values })).rows,
+      query: async (text, values = [], { prepared = false } = {}) =>
+        (await client.query({ ...(prepared && { name: `tail_of_${values.length}` }), text, values })).rows,
     };
   };
 
   /** A listener that throws does not affect the others. */
-  const deliver = (fact: Evidence, listener: (fact: Evidence) => void) => {
+  const deliver = <Message>(message: Message, listener: (message: Message) => void) => {
     try {
-      listener(fact);
+      listener(message);
     } catch (error) {
       onError(error);
     }
@@ -111,17 +133,36 @@ export async function startTail(options: {
           until: moment(Math.max(lastFactMs, clock.nowMs()) + maxAheadMs),
         };
 
+  const verifyHistory = async () => {
+    const history = await checkHistory(reader(), recent);
+    isHistoryUnchecked = false;
+    const { lost } = history;
+    if (!lost && history.era === era) return;
+    const last_read = formatCursor(cursor);
+    ({ era } = history);
+    if (lost) {
+      ({ cursor } = history);
+      recent = cursor === startCursor ? [] : [cursor];
+    }
+    const change = { last_read, continues_after: formatCursor(cursor), lost };
+    lastFactMs = undefined;
+    for (const listener of historyListeners) deliver(change, listener);
+  };
+
   const readAll = async () => {
     do {
       readAgain = false;
       const startedMs = clock.monotonicMs();
+      if (isHistoryUnchecked) await verifyHistory();
       const { items, withheld } = await readAfter(reader(), cursor, batchSize, range());
       for (const fact of items) {
         lastFactMs = Date.parse(fact.at);
         cursor = parseCursor(fact.cursor) ?? cursor;
+        recent.push(cursor);
         for (const listener of allListeners) deliver(fact, listener);
         if (isOwnFact(fact)) for (const listener of listeners) deliver(fact, listener);
       }
+      if (recent.length > 2 * recentFacts) recent = recent.slice(-recentFacts);
       if (items.length > 0 || !withheld) retryMs = withheldRetryMs.first;
       if (items.length === batchSize) readAgain = true;
       else if (!withheld) completeMs = startedMs;
@@ -167,9 +208,11 @@ export async function startTail(options: {
     try {
       const client = await db.connect('slipway tail', plannerSettings);
       connection = client;
+      isHistoryUnchecked = true;
       client.on('notification', poke);
       client.on('error', onError);
       client.on('end', () => {
+        isHistoryUnchecked = true;
         if (connection === client) connection = undefined;
       });
       await client.query(`listen ${channel}`);
@@ -204,6 +247,9 @@ export async function startTail(options: {
     },
     position: () => formatCursor(cursor),
     lagMs: () => clock.monotonicMs() - completeMs,
+    whenHistoryChanged(listener) {
+      historyListeners.push(listener);
+    },
     async stop() {
       stopped = true;
       cancelFallback();

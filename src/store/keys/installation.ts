@@ -156,12 +156,13 @@ export async function openInstallation(
 /** Reloads a replica's task keys whenever any replica rotates them. */
 export async function followTaskKeys(
   { reloadTaskKeys }: Pick<Installation, 'reloadTaskKeys'>,
-  tail: Pick<EvidenceTail, 'subscribe'>,
+  tail: Pick<EvidenceTail, 'subscribe' | 'whenHistoryChanged'>,
   onError: (error: unknown) => void,
 ): Promise<void> {
   tail.subscribe(({ kind }) => {
     if (kind === 'task_key.rotated') reloadTaskKeys().catch(onError);
   });
+  tail.whenHistoryChanged(() => void reloadTaskKeys().catch(onError));
   // Another replica may have rotated the keys before the tail began.
   await reloadTaskKeys();
 }

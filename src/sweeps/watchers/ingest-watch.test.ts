@@ -9,7 +9,7 @@ import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
 import { databaseClock } from '../../store/pg/database-clock.ts';
 import { readNewestGaps } from '../../store/supervision/ingest-gaps.ts';
 import { type RuleFixture, ruleFixture } from '../testing/rule-fixture.ts';
-import { openIngestWatch } from './ingest-watch.ts';
+import { heldAfterFailoverSeconds, openIngestWatch } from './ingest-watch.ts';
 
 let fixture: RuleFixture;
 beforeEach(async () => {
@@ -37,6 +37,18 @@ test('is steady for a second and a half after a check, and not before the first'
   expect(ingest.isSteady()).toBe(true);
   await fixture.clock.advance(200);
   expect(ingest.isSteady()).toBe(false);
+});
+
+test('is not steady for a stated time after the database went back', async () => {
+  const ingest = await openWatch();
+  ingest.hold();
+  for (let seconds = 0; seconds < heldAfterFailoverSeconds; seconds++) {
+    await ingest.check();
+    expect(ingest.isSteady(), `after ${seconds} s`).toBe(false);
+    await fixture.clock.advance(1_000);
+  }
+  await ingest.check();
+  expect(ingest.isSteady()).toBe(true);
 });
 
 test('knows the fleet size before the first check, so that no agent gets the interval of an empty fleet', async () => {

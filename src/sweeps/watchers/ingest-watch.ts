@@ -14,6 +14,11 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const everySeconds = 0.5;
+/**
+ * After a failover or a restore the rows may be older than what machines last reported, so machines
+ * get this long to report again before a negative verdict.
+ */
+export const heldAfterFailoverSeconds = 30;
 /** A replica whose last check is older may be missing heartbeats. */
 const steadyForSeconds = 3 * everySeconds;
 /** The shortest silence of all replicas that counts as a gap, if a pool's interval is shorter. */
@@ -41,8 +46,9 @@ export async function openIngestWatch({
   flushedThrough,
   onClockJump,
   self_fault_seconds = defaultBrakeSettings.self_fault_seconds,
-}: IngestWatchOptions): Promise<IngestWatch> {
+}: IngestWatchOptions): Promise<IngestWatch & { hold(): void }> {
   let checkedMs = Number.NEGATIVE_INFINITY;
+  let heldUntilMs = Number.NEGATIVE_INFINITY;
   let hasPublished = false;
   let load: HeartbeatLoad = { nodes: 0, replicas: 1 };
   let countedMs = Number.NEGATIVE_INFINITY;
@@ -82,7 +88,13 @@ export async function openIngestWatch({
       checkedMs = startedMs;
       return { gap: gap !== undefined };
     },
-    isSteady: () => clock.monotonicMs() - checkedMs < 1000 * steadyForSeconds,
+    isSteady: () => {
+      const nowMs = clock.monotonicMs();
+      return nowMs >= heldUntilMs && nowMs - checkedMs < 1000 * steadyForSeconds;
+    },
+    hold() {
+      heldUntilMs = clock.monotonicMs() + 1000 * heldAfterFailoverSeconds;
+    },
     tightestStaleSeconds: () => policy.stale_after_seconds,
     listened: () => load,
   };

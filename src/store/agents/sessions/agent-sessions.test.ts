@@ -230,6 +230,15 @@ it('drops every credential of an instance', async () => {
   expect(sessions.known(next)).toBeUndefined();
 });
 
+it('reads every session again when it forgets all', async () => {
+  const node = await readyNode();
+  const sessions = createAgentSessions(db);
+  const held = await mustFind(sessions, node);
+  sessions.forgetAll();
+  expect(held.is_outdated).toBe(true);
+  expect(sessions.known(credentialOf(node))).toBeUndefined();
+});
+
 it('does not accept the name of a client as a credential', async () => {
   const node = await readyNode();
   await db.query(`update instances set door = 'molecule' where node_instance_id = $1`, [node.node_instance_id]);

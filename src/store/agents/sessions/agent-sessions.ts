@@ -90,6 +90,7 @@ export interface AgentSessions {
   learnAll(clock: Clock, stopped: AbortSignal): Promise<number>;
   instance(credential: string, now: Date): Promise<InstanceRow | undefined>;
   forget(id: NodeInstanceId): void;
+  forgetAll(): void;
   /** Drops the session of an instance that the store refused as fenced; returns the reason. */
   whyFenced(id: NodeInstanceId): Promise<string>;
   observe(fact: Evidence): void;
@@ -328,6 +329,9 @@ export function createAgentSessions(db: Database, limit = maxSessions): AgentSes
 
   return {
     forget,
+    forgetAll() {
+      for (const id of [...instanceIndex.keys()]) forget(id);
+    },
     renew,
     async whyFenced(id) {
       forget(id);

@@ -86,6 +86,7 @@ export async function followSecrets(
   tail.subscribe(({ kind }) => {
     if (changesSecrets.has(kind)) void reload();
   });
+  tail.whenHistoryChanged(() => void reload());
   const { unreadable, unsuitable } = await learnSecrets(db, ring, pools).finally(first.resolve);
   if (unreadable.length > 0)
     log.error(

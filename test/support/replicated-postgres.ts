@@ -1,0 +1,190 @@
+/**
+ * A PostgreSQL primary with an asynchronous standby, behind an address that follows the primary. A
+ * failover kills the primary and promotes the standby, which may lack the newest commits.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, chown, cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { runsAsRoot, unprivilegedAccount } from '../../src/store/pg/embedded/account.ts';
+import { installedBinaries } from '../../src/store/pg/embedded/binaries.ts';
+import { freePort } from './free-port.ts';
+import { until } from './until.ts';
+
+const settings = {
+  max_connections: '200',
+  max_locks_per_transaction: '256',
+  wal_keep_size: '512MB',
+  fsync: 'off',
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+};
+
+interface Instance {
+  port: number;
+  data: string;
+  process: ChildProcess;
+}
+
+export interface ReplicatedPostgres {
+  /** The address of whichever instance is the primary. */
+  url: string;
+  addStandby(): Promise<void>;
+  /** Waits until the standby has every commit. */
+  catchUp(): Promise<void>;
+  /** The standby receives nothing more. */
+  cutOff(): Promise<void>;
+  /** Kills the primary and promotes the standby. */
+  failOver(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Forwards each connection to the port that `target` returns. */
+async function openAddress(target: () => number) {
+  const sockets = new Set<Socket>();
+  const forward = (from: Socket, into: Socket) => {
+    sockets.add(from);
+    from.on('error', () => {});
+    from.on('close', () => {
+      sockets.delete(from);
+      into.destroy();
+    });
+    from.pipe(into);
+  };
+  const server = createServer((near) => {
+    const far = connect(target(), '127.0.0.1');
+    forward(near, far);
+    forward(far, near);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  return {
+    port: typeof address === 'object' && address ? address.port : 0,
+    cut() {
+      for (const socket of sockets) socket.destroy();
+    },
+    close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}
+
+export async function replicatedPostgres(): Promise<ReplicatedPostgres> {
+  const directory = await mkdtemp(join(tmpdir(), 'slipway-replicated-'));
+  // PostgreSQL refuses to run as root, and its account may not be able to enter the repository.
+  const account = runsAsRoot() ? unprivilegedAccount() : undefined;
+  const runAs = account ? { uid: account.uid, gid: account.gid } : {};
+  await chmod(directory, 0o755);
+  const programs = join(directory, 'programs');
+  await cp(installedBinaries().directory, programs, { recursive: true, verbatimSymlinks: true });
+  if (account) await chown(directory, account.uid, account.gid);
+  const urlOf = (port: number) => `postgres://owner@127.0.0.1:${port}/postgres`;
+
+  async function query<R extends object>(port: number, text: string): Promise<R[]> {
+    const client = new Client({ connectionString: urlOf(port) });
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      return (await client.query(text)).rows as R[];
+    } finally {
+      await client.end();
+    }
+  }
+
+  async function start(data: string): Promise<Instance> {
+    const port = await freePort();
+    const args = Object.entries({ ...settings, port: String(port) }).flatMap(([name, value]) => [
+      '-c',
+      `${name}=${value}`,
+    ]);
+    const child = spawn(join(programs, 'bin/postgres'), ['-D', data, ...args], {
+      cwd: directory,
+      stdio: 'ignore',
+      ...runAs,
+    });
+    await until('PostgreSQL to answer', () => query(port, 'select 1').catch(() => undefined));
+    return { port, data, process: child };
+  }
+
+  async function kill(instance: Instance): Promise<void> {
+    const exited = once(instance.process, 'exit');
+    instance.process.kill('SIGKILL');
+    await exited;
+  }
+
+  const first = join(directory, 'data-0');
+  execFileSync(join(programs, 'bin/initdb'), ['-D', first, '-U', 'owner', '-A', 'trust', '-E', 'UTF8', '--no-sync'], {
+    cwd: directory,
+    stdio: 'pipe',
+    ...runAs,
+  });
+  let copies = 0;
+  let primary = await start(first);
+  let standby: Instance | undefined;
+  const address = await openAddress(() => primary.port);
+  const mustHaveStandby = (): Instance => {
+    if (!standby) throw new Error('there is no standby');
+    return standby;
+  };
+
+  return {
+    url: urlOf(address.port),
+    async addStandby() {
+      const data = join(directory, `data-${++copies}`);
+      const client = new Client({ connectionString: urlOf(primary.port) });
+      await client.connect();
+      await client.query(`select pg_backup_start('standby', true)`);
+      // Files that vanish while they are copied are in the write-ahead log.
+      execFileSync('sh', ['-c', 'cp -a "$0" "$1" 2>/dev/null || true', primary.data, data], runAs);
+      const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)');
+      await client.end();
+      await rm(join(data, 'postmaster.pid'), { force: true });
+      await writeFile(join(data, 'backup_label'), rows[0]?.labelfile ?? '');
+      await writeFile(join(data, 'standby.signal'), '');
+      const source = `host=127.0.0.1 port=${primary.port} user=owner`;
+      await writeFile(join(data, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`);
+      if (account)
+        for (const name of ['backup_label', 'standby.signal', 'postgresql.auto.conf'])
+          await chown(join(data, name), account.uid, account.gid);
+      standby = await start(data);
+    },
+    catchUp: () =>
+      until('the standby to catch up', async () => {
+        const [row] = await query<{ is_current: boolean }>(
+          primary.port,
+          'select bool_or(replay_lsn >= pg_current_wal_lsn()) as is_current from pg_stat_replication',
+        );
+        return row?.is_current;
+      }).then(() => {}),
+    async cutOff() {
+      const { port } = mustHaveStandby();
+      await query(port, `alter system set primary_conninfo = ''`);
+      await query(port, 'select pg_reload_conf()');
+      await until(
+        'the standby to be cut off',
+        async () => (await query(primary.port, 'select 1 from pg_stat_replication')).length === 0,
+      );
+    },
+    async failOver() {
+      const promoted = mustHaveStandby();
+      const former = primary;
+      await kill(former);
+      address.cut();
+      await query(promoted.port, 'select pg_promote(true, 60)');
+      primary = promoted;
+      standby = undefined;
+      await rm(former.data, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    },
+    async stop() {
+      address.close();
+      if (standby) await kill(standby);
+      await kill(primary);
+      await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    },
+  };
+}
