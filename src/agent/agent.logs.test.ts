@@ -23,8 +23,8 @@ const counted = () =>
 const upTo = (last: number) => Array.from({ length: last }, (_, i) => i + 1);
 
 const flood = `n=0
-while [ ! -e enough ]; do n=$((n+1)); echo "count $n"; done
-echo $n > count; echo final; sleep 60`;
+while [ ! -e enough ]; do n=$((n+1)); echo "count $n"; echo $n > count; done
+echo final; sleep 60`;
 
 test('killed repeatedly during a flood, delivers every line once and in order', async () => {
   const config = { server_url: server.url, command: ['/bin/sh', '-c', flood] };

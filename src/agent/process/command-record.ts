@@ -25,8 +25,8 @@ export interface CommandRecord {
   command_digest: string;
   /** Whether the command accepted work. */
   is_ready: boolean;
-  /** Whether the agent ended the command itself. */
-  is_stopped: boolean;
+  /** Whether the agent ended the run itself, or has reported its end. */
+  is_over: boolean;
 }
 
 export interface CommandRecords {
@@ -42,8 +42,8 @@ export interface CommandRecords {
   write(record: CommandRecord): void;
   /** Changes the record, if it is about this run. */
   update(run: string, change: Partial<CommandRecord>): void;
-  /** The agent ended the run itself, so no later agent adopts it or reports its end. */
-  stopped(): void;
+  /** No later agent adopts the run or reports its end. */
+  over(): void;
   /** Returns a new name for a run. */
   newRun(): string;
   directoryOf(run: string): string;
@@ -69,9 +69,9 @@ export function commandRecords(agent_directory: string): CommandRecords {
       const record = read();
       if (record?.run === run) write({ ...record, ...change });
     },
-    stopped() {
+    over() {
       const record = read();
-      if (record) write({ ...record, is_stopped: true });
+      if (record) write({ ...record, is_over: true });
     },
     newRun: () => randomUUID(),
     directoryOf: (run) => join(runs, run),
@@ -107,7 +107,7 @@ function recordFrom(value: unknown): CommandRecord | null {
     owner,
     command_digest,
     is_ready: value.is_ready === true,
-    is_stopped: value.is_stopped === true,
+    is_over: value.is_over === true,
   };
 }
 

@@ -6,6 +6,7 @@
 import { backoff } from '../../base/backoff.ts';
 import type { CancelTimer } from '../../base/clock.ts';
 import type { AgentConfig } from '../state/config.ts';
+import { errorText } from '../state/shape.ts';
 import type { Timing } from '../timing.ts';
 import type { CommandRecord, CommandRecords } from './command-record.ts';
 import { endGroup, endProcesses } from './process-group.ts';
@@ -130,7 +131,7 @@ export function superviseCommand(parts: CommandParts): Command {
     const onShim = (shim: ProcessId) =>
       records.write({
         ...{ run, group: null, shim, boot_id: bootId(), owner, command_digest },
-        ...{ node_instance_id: parts.node_instance_id(), is_ready: false, is_stopped: false },
+        ...{ node_instance_id: parts.node_instance_id(), is_ready: false, is_over: false },
       });
     supervise(run, !announcesReady(env), (runEvents) =>
       launchRun(parts, records.directoryOf(run), spec, onShim, {
@@ -149,7 +150,14 @@ export function superviseCommand(parts: CommandParts): Command {
     await groupEnded;
     schedule(ms, () => {
       isLaunchDue = false;
-      if (shouldRun && !current) launch();
+      if (!shouldRun || current) return;
+      try {
+        launch();
+      } catch (error) {
+        // For example, the disk is full.
+        log.warn('the command could not be started; trying again', { detail: errorText(error) });
+        launchIn(pauses.nextMs());
+      }
     });
   };
 
@@ -173,6 +181,7 @@ export function superviseCommand(parts: CommandParts): Command {
     const wait_ms = pauses.nextMs();
     log.warn('command ended and will be restarted', { how, restart_in_ms: Math.round(wait_ms) });
     events.ended(how, end);
+    records.over();
     if (isLooping)
       events.crashLooping(`the command ended ${exitTimes.length} times within ${window_ms / 1000} s; last it ${how}`);
     groupEnded = endRest(run);
@@ -201,7 +210,7 @@ export function superviseCommand(parts: CommandParts): Command {
       exitTimes = [];
       isLooping = false;
       const hasEnded = await (current ? current.stop(grace_ms) : groupEnded);
-      if (hasEnded) records.stopped();
+      if (hasEnded) records.over();
       return hasEnded;
     },
     async leave() {

@@ -131,21 +131,21 @@ export function workload(parts: WorkloadParts): Workload {
       await endProcesses(shimRows(), timing.stop_grace_ms, clock);
     }
     await endProcesses(leftovers(), timing.stop_grace_ms, clock);
-    records.stopped();
+    records.over();
   };
 
   return {
     async adopt() {
       const record = records.read();
       records.removeOthers(record?.run ?? null);
-      if (record === null) {
-        // An agent of an earlier version was killed. Its command writes to pipes that nobody reads.
+      if (record === null || record.is_over) {
+        // The run is over, or an agent of an earlier version was killed, whose command writes to
+        // pipes that nobody reads.
         const rows = leftovers();
         await endProcesses(rows, timing.stop_grace_ms, clock);
         if (rows.length > 0) log.warn('ended processes that a killed agent left behind', { processes: rows.length });
         return;
       }
-      if (record.is_stopped) return;
       const isOurs = record.owner === ownerOf(private_key);
       if (!command || !isOurs) {
         log.warn('ending a command that this configuration does not have', { pid: record.group });

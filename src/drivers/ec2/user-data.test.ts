@@ -49,6 +49,7 @@ it('fetches the agent from the replica that answers and installs it as a service
   const unit = join(disk, '/etc/systemd/system/slipway-agent.service');
   expect(readFileSync(unit, 'utf8')).toMatch(/^ExecStart=\S+\/bin\/node \S+agent\.mjs --config \S+agent\.json$/m);
   expect(readFileSync(unit, 'utf8')).not.toContain('SLIPWAY_NODE');
+  expect(readFileSync(unit, 'utf8'), 'the command survives its agent').toMatch(/^KillMode=process$/m);
   expect(statSync(unit).mode & 0o777).toBe(0o644);
 });
 

@@ -179,17 +179,28 @@ async function readOutputs(directory: string): Promise<Attachment[]> {
   return attachments;
 }
 
-/** Reads the last log lines from the spool, because the server may not have received them. */
+/**
+ * Reads the last log lines, because the server may not have received them: from the spool, and from
+ * the output that a killed agent has not read.
+ */
 async function readNodeLog(directory: string): Promise<Attachment[]> {
-  const spool = join(directory, files.agent_spool);
-  if ((await kindOf(spool)) !== 'directory') return [];
-  const newest = (await readdir(spool))
-    .filter((name) => name.endsWith('.lines'))
-    .sort()
-    .at(-1);
-  const text = newest ? await tailOf(join(spool, newest), max_attachment_bytes) : null;
-  return text ? [{ name: 'node.log', text }] : [];
+  const runs = join(directory, files.agent_command);
+  const outputs = (await namesIn(runs)).map((run) => join(runs, run, 'output'));
+  const attachments: Attachment[] = [];
+  for (const [name, path] of [
+    ['node.log', join(directory, files.agent_spool)] as const,
+    ...outputs.map((output) => ['command.log', output] as const),
+  ]) {
+    const newest = (await namesIn(path)).filter((file) => file.endsWith('.lines')).at(-1);
+    const text = newest ? await tailOf(join(path, newest), max_attachment_bytes) : null;
+    if (text) attachments.push({ name, text });
+  }
+  return attachments;
 }
+
+/** Returns the sorted names, or none if there is no such directory. */
+const namesIn = async (path: string): Promise<string[]> =>
+  (await kindOf(path)) === 'directory' ? (await readdir(path)).sort() : [];
 
 /** Hides scripts and arguments: only admins may see them, but every user can read a diagnosis. */
 function processList({ all }: InstanceProcesses, spec: unknown): Attachment[] {

@@ -189,7 +189,7 @@ test.for([
   agent.kill('SIGINT');
   await agent.exit;
   const other = stranger();
-  const record = { ...recordIn(dir), is_stopped: false, shim: { ...other, ...shimChange }, group: other.pid };
+  const record = { ...recordIn(dir), is_over: false, shim: { ...other, ...shimChange }, group: other.pid };
   commandRecords(agentDirectory(dir)).write({ ...record, ...change });
   server.beats.length = 0;
   await ready(dir);

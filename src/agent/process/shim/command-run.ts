@@ -9,6 +9,7 @@ import { type Clock, pause } from '../../../base/clock.ts';
 import { type Waker, waker } from '../../life/waker.ts';
 import type { Log } from '../../log.ts';
 import type { Spool } from '../../spool/spool.ts';
+import { errorText } from '../../state/shape.ts';
 import { endGroup, signalGroup } from '../process-group.ts';
 import { isRunning, type ProcessId, processRow } from '../process-table.ts';
 import { outputReader } from './output-reader.ts';
@@ -52,7 +53,7 @@ export interface CommandRun {
   stop(grace_ms: number): Promise<boolean>;
   /** Resolves when the shim has ended and all output was read; ends the shim after a time limit. */
   outputEnds(): Promise<void>;
-  /** Resolves when what the shim has written so far was read. Then reads no more. */
+  /** Reads no more, because the next agent will. Resolves when the last read has ended. */
   leave(): Promise<void>;
   /** Synchronous, so that an exiting agent can call it. */
   kill(): void;
@@ -122,9 +123,10 @@ function followRun(
   const { clock, log, spool } = parts;
   const left = new AbortController();
   const wakeUp = waker(clock, left.signal);
-  const copyOutput = outputReader({
+  mkdirSync(outputDirectory(directory), { recursive: true, mode: 0o700 });
+  const output = outputReader({
     directory: outputDirectory(directory),
-    position_file: join(directory, 'position.json'),
+    position_file: join(directory, 'position'),
     log,
     spool,
     onLine: events.line,
@@ -150,7 +152,7 @@ function followRun(
   const look = (isGone: boolean): boolean => {
     if (!isGone) wasShimSeen = true;
     started ??= readStartedOnce();
-    const hadOutput = copyOutput();
+    const hadOutput = output.copy();
     if (end === null) {
       end = readEnded(directory) ?? (isGone ? { ...unseenEnd, start_error: childError } : null);
       if (end !== null) events.ended(end);
@@ -164,19 +166,32 @@ function followRun(
     return value;
   };
 
+  let hasFailed = false;
+  /** A full disk, or a segment that the shim drops meanwhile, must not end the agent. */
+  const lookOrRetry = (isGone: boolean): boolean => {
+    try {
+      return look(isGone);
+    } catch (error) {
+      if (!hasFailed)
+        log.warn('the files of the command could not be used; trying again', { detail: errorText(error) });
+      hasFailed = true;
+      return false;
+    }
+  };
   const follow = async () => {
     const watcher = watchFiles(directory, wakeUp);
     while (!left.signal.aborted) {
       // Ask before looking: a shim that is gone writes nothing more.
       const isGone = isShimGone();
-      if (look(isGone)) await pause(clock, spool.isCrowded() ? crowded_pause_ms : 1);
-      else if (isGone) break;
+      if (lookOrRetry(isGone)) await pause(clock, spool.isCrowded() ? crowded_pause_ms : 1);
+      else if (isGone && end !== null) break;
       else {
         await wakeUp.rest(poll_ms);
         await pause(clock, burst_ms, left.signal);
       }
     }
     watcher?.close();
+    output.close();
     if (!left.signal.aborted) rmSync(directory, { recursive: true, force: true });
   };
   // Starts later, so that the caller has the run before its first event.
@@ -215,7 +230,6 @@ function followRun(
       cancel();
     },
     async leave() {
-      while (!left.signal.aborted && look(isShimGone())) await pause(clock, 1);
       left.abort();
       wakeUp.wake();
       await done;

@@ -3,14 +3,12 @@
  * even if the agent is killed between two steps: the position is stored before and after each copy,
  * and the spool's numbers show whether the copy happened.
  */
-import { readdirSync, rmSync, statSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Log } from '../../log.ts';
 import { lossLine } from '../../spool/loss-record.ts';
 import type { LogStream, Spool } from '../../spool/spool.ts';
 import { offsetOf, parseLines, readPart, type SpooledLine } from '../../spool/spool-segments.ts';
-import { readJsonFile, writeAtomically } from '../../state/durable-file.ts';
-import { isFields, numberOf } from '../../state/shape.ts';
 
 export interface OutputReaderParts {
   /** Holds the segments. */
@@ -36,17 +34,22 @@ interface Position {
 const isOutput = ({ stream }: SpooledLine) => stream === 'stdout' || stream === 'stderr';
 const firstOf = (name: string) => Number.parseInt(name, 10);
 
-/** Returns a function that copies the next lines, and returns false if there are none. */
-export function outputReader({ directory, position_file, log, spool, onLine }: OutputReaderParts): () => boolean {
-  const store = (position: Position) => writeAtomically(position_file, JSON.stringify(position));
-  let next = nextLine(readPosition(position_file), spool);
+export interface OutputReader {
+  /** Copies the next lines. Returns false if there are none. */
+  copy(): boolean;
+  close(): void;
+}
+
+export function outputReader({ directory, position_file, log, spool, onLine }: OutputReaderParts): OutputReader {
+  const position = openPosition(position_file);
+  let next = nextLine(position.read(), spool);
   let open: { name: string; offset: number } | null = null;
 
-  const copy = (lines: SpooledLine[]) => {
-    store({ next, spool_seq: spool.lastSeq() });
+  const copyLines = (lines: SpooledLine[]) => {
+    position.write({ next, spool_seq: spool.lastSeq() });
     for (const { stream, at, lines: texts } of groups(lines)) log.lines(stream, texts, at);
     next = (lines.at(-1)?.seq ?? 0) + 1;
-    store({ next, spool_seq: null });
+    position.write({ next, spool_seq: null });
     for (const { stream, line } of lines) if (stream === 'stdout') onLine(line);
   };
 
@@ -55,12 +58,14 @@ export function outputReader({ directory, position_file, log, spool, onLine }: O
     next = Math.max(next, first);
   };
 
-  return () => {
+  const copy = () => {
     for (;;) {
       const names = segmentNames(directory);
       const name = names.findLast((other) => firstOf(other) <= next) ?? names[0];
       if (name === undefined) return false;
       skipLost(firstOf(name));
+      // The shim writes only to the newest segment, so older ones have been read to their end.
+      for (const older of names) if (older < name) rmSync(join(directory, older), { force: true });
       const path = join(directory, name);
       const bytes = statSync(path).size;
       const offset: number = open?.name === name ? open.offset : offsetOf({ path, first: 0, bytes, gap: false }, next);
@@ -68,16 +73,15 @@ export function outputReader({ directory, position_file, log, spool, onLine }: O
       const whole = part.subarray(0, part.lastIndexOf(0x0a) + 1);
       if (whole.length > 0) {
         open = { name, offset: offset + whole.length };
-        copy(parseLines(whole));
+        copyLines(parseLines(whole));
         return true;
       }
-      // The shim writes only to the newest segment, so an older one has been read to its end.
       const following = names[names.indexOf(name) + 1];
       if (following === undefined) return false;
       skipLost(firstOf(following));
-      rmSync(path, { force: true });
     }
   };
+  return { copy, close: position.close };
 }
 
 function segmentNames(directory: string): string[] {
@@ -89,10 +93,25 @@ function segmentNames(directory: string): string[] {
   }
 }
 
-function readPosition(path: string): Position {
-  const value = readJsonFile(path);
-  if (!isFields(value)) return { next: 1, spool_seq: null };
-  return { next: numberOf(value.next) ?? 1, spool_seq: numberOf(value.spool_seq) };
+/**
+ * The file is overwritten in place with a fixed width, so that a kill leaves either the old or the
+ * new position. A rename for each copy would wait for a busy disk.
+ */
+function openPosition(path: string) {
+  closeSync(openSync(path, 'a', 0o600));
+  const file = openSync(path, 'r+');
+  const fixedWidth = (value: number) => String(value).padStart(16, '0');
+  return {
+    read(): Position {
+      const [next, spool_next] = readFileSync(path, 'latin1').split(' ').map(Number);
+      return { next: next || 1, spool_seq: spool_next ? spool_next - 1 : null };
+    },
+    write({ next, spool_seq }: Position) {
+      const spool_next = spool_seq === null ? 0 : spool_seq + 1;
+      writeSync(file, `${fixedWidth(next)} ${fixedWidth(spool_next)}`, 0, 'latin1');
+    },
+    close: () => closeSync(file),
+  };
 }
 
 /** If the agent was killed during a copy, the lines that reached the spool are not copied again. */

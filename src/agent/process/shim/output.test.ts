@@ -30,7 +30,7 @@ function reader(killAt: { call: number; isCopied: boolean } | null = null) {
   let calls = 0;
   return outputReader({
     directory: join(dir, 'output'),
-    position_file: join(dir, 'position.json'),
+    position_file: join(dir, 'position'),
     spool,
     log: {
       lines(stream, lines, at = '') {
@@ -44,7 +44,11 @@ function reader(killAt: { call: number; isCopied: boolean } | null = null) {
   });
 }
 const readAll = (read = reader()) => {
-  while (read());
+  try {
+    while (read.copy());
+  } finally {
+    read.close();
+  }
 };
 
 test('copies lines in order, with their stream, and removes segments that were read', () => {

@@ -19,6 +19,8 @@ export const files = {
   agent_ended: 'agent.ended.json',
   /** Where the agent keeps log lines until the server has them. */
   agent_spool: '.agent/spool',
+  /** A directory for each run of the command, with output that the agent has not read. */
+  agent_command: '.agent/command',
   launch: 'launch.json',
   /**
    * Written by the agent or the driver after `clean` succeeded: `{workflow_id}` of the operation.
