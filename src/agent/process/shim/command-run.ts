@@ -45,9 +45,7 @@ export interface CommandRun {
   /** Null until the command has a process. */
   pid(): number | null;
   shim: ProcessId | null;
-  /**
-   * Whether the end was seen by a shim that this agent saw running. Then the group is surely ours.
-   */
+  /** Whether this agent saw the shim running. Then the group is surely that of the command. */
   isGroupKnown(): boolean;
   /** Ends the command with its process group. Returns whether all have ended. */
   stop(grace_ms: number): Promise<boolean>;
@@ -103,9 +101,7 @@ export function launchRun(
 export const adoptRun = (parts: RunParts, directory: string, shim: ProcessId | null, events: RunEvents): CommandRun =>
   followRun(parts, directory, shim, null, events);
 
-/**
- * The tags by which drivers find processes, and what Node needs. The command's secrets stay out.
- */
+/** Only the tags by which drivers find processes, and the needs of Node; not the secrets. */
 const shimEnvironment = (env: Record<string, string>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(env).filter(
@@ -181,7 +177,7 @@ function followRun(
   const follow = async () => {
     const watcher = watchFiles(directory, wakeUp);
     while (!left.signal.aborted) {
-      // Ask before looking: a shim that is gone writes nothing more.
+      // Ask before looking: the files of a shim that is gone are complete.
       const isGone = isShimGone();
       if (lookOrRetry(isGone)) await pause(clock, spool.isCrowded() ? crowded_pause_ms : 1);
       else if (isGone && end !== null) break;
