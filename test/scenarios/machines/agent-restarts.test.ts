@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { processRows } from '../../../src/agent/process/process-table.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
@@ -30,6 +31,7 @@ async function machine(name: string) {
   };
   let agent: ChildProcess = start();
   const end = async (signal: NodeJS.Signals) => {
+    if (agent.exitCode !== null || agent.signalCode !== null) return;
     const ended = once(agent, 'exit');
     agent.kill(signal);
     await ended;
@@ -60,7 +62,8 @@ const waitForAllocation = (id: string, status: string) =>
     return allocation.status === status ? allocation : undefined;
   });
 
-const isRunning = (pid: number) => existsSync(`/proc/${pid}`);
+/** Zombies do not count. */
+const isRunning = (pid: number) => processRows().some((row) => row.pid === pid);
 
 it.for(['SIGKILL', 'SIGTERM'] as const)(
   'works on while its agent is restarted after %s, and is released',
