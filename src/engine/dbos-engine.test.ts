@@ -164,9 +164,15 @@ describe('the DBOS adapter', () => {
     expect(await ids()).toHaveLength(2);
     expect(await engine.collectFinished(0)).toBeGreaterThanOrEqual(1);
     expect(await ids()).toEqual([{ workflow_uuid: `${other}#1` }]);
-    expect(
-      await query('select from dbos.operation_outputs where workflow_uuid = $1', [`${it.workflow_id}#1`]),
-    ).toHaveLength(0);
+    const tables = await query(
+      `select relname as name from pg_class where relnamespace = 'dbos'::regnamespace and relkind = 'r'`,
+    );
+    expect(tables.length).toBeGreaterThan(5);
+    for (const { name } of tables)
+      expect(
+        await query(`select from dbos.${name} source where source::text like $1`, [`%${it.workflow_id}#1%`]),
+        name,
+      ).toHaveLength(0);
     stepGate.open();
   });
 

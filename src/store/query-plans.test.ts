@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../test/support/store.ts';
 import { secondsLater } from '../base/clock.ts';
-import type { AllocationId, NodeId, NodeInstanceId } from '../base/ids.ts';
+import { type AllocationId, firstIdAt, type NodeId, type NodeInstanceId } from '../base/ids.ts';
 import { allocationStatuses, allocationStatusNames, nodeStatuses, nodeStatusNames } from '../lifecycle/model/states.ts';
 import { tenantOnly, wholeFleet } from '../lifecycle/visibility.ts';
 import { instanceByCredential } from './agents/instances.ts';
@@ -16,6 +16,7 @@ import { queuedOperations, runningHere } from './operations/executions.ts';
 import { openOperationsOf } from './operations/open-operations.ts';
 import { listOperations } from './operations/operations.ts';
 import type { Database, Transaction } from './pg/database.ts';
+import { walks } from './retention/walks.ts';
 import { holdersOf, listAllocations } from './rows/allocations.ts';
 import { countByStatus } from './rows/counts.ts';
 import { fencedAges } from './rows/fenced-ages.ts';
@@ -194,6 +195,18 @@ describe('on a large, idle fleet', () => {
       (['node_id', 'node_instance_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const).map((id) => [
         `the timeline of a ${id}`,
         (tx: Transaction) => readTimeline(tx, { visibility: wholeFleet, [id]: 'node_idle_7', limit: 100 }),
+      ]),
+    ),
+    ...Object.fromEntries(
+      walks.flatMap((walk) => [
+        [
+          `the ${walk.ids} ids that retention of ${walk.of} looks at`,
+          (tx: Transaction) => tx.query(walk.page, ['', firstIdAt(walk.ids, now())]),
+        ],
+        [
+          `the ${walk.ids} rows that retention of ${walk.of} deletes`,
+          (tx: Transaction) => tx.query(walk.prune, [[firstIdAt(walk.ids, now())], now()]),
+        ],
       ]),
     ),
     'the audit': (tx) => readTimeline(tx, { visibility: wholeFleet, audited: true, limit: 100 }),
