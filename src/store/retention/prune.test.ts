@@ -33,9 +33,10 @@ const later = (seconds: number) => secondsLater(fleet.now(), seconds);
 
 /** Runs passes until one deletes nothing, with new cursors, as a server that has just started. */
 async function pruneAll(): Promise<number> {
-  const pruner = createPruner(db, defaultRetentionSeconds);
+  const pruner = createPruner(db);
   let total = 0;
-  for (let deleted = 1; deleted > 0; total += deleted) deleted = (await pruner.pass(fleet.now())).deleted;
+  for (let deleted = 1; deleted > 0; total += deleted)
+    deleted = (await pruner.pass(defaultRetentionSeconds, fleet.now())).deleted;
   return total;
 }
 
@@ -399,10 +400,10 @@ test('a walk passes a page of rows that stay', async () => {
   for (let n = 0; n < pageSize; n++) await operation({ node_id });
   const ended = await operation();
   await passDays(91);
-  const pruner = createPruner(db, defaultRetentionSeconds);
-  await pruner.pass(fleet.now());
+  const pruner = createPruner(db);
+  await pruner.pass(defaultRetentionSeconds, fleet.now());
   expect(await exists('operations', 'workflow_id', ended)).toBe(true);
-  await pruner.pass(fleet.now());
+  await pruner.pass(defaultRetentionSeconds, fleet.now());
   expect(await exists('operations', 'workflow_id', ended)).toBe(false);
 });
 
@@ -421,7 +422,7 @@ test('a crash in the middle of any batch leaves whole lives, and the next pass f
           return result;
         }),
     };
-    await expect(createPruner(crashing, defaultRetentionSeconds).pass(fleet.now())).rejects.toThrow('crash');
+    await expect(createPruner(crashing).pass(defaultRetentionSeconds, fleet.now())).rejects.toThrow('crash');
     if (crashAt === 0) expect(await Promise.all(lives.map(remains))).toEqual(before);
     for (const { allocation } of lives)
       expect(await factsOf('allocation_id', allocation.allocation_id)).toHaveLength(

@@ -23,13 +23,13 @@ interface PrunedRow {
 
 export interface PrunePass {
   deleted: number;
-  /** A batch was full, so run again at once. */
+  /** A batch was full, so further rows wait. */
   more: boolean;
 }
 
 export interface Pruner {
   /** Runs one batch of each class. */
-  pass(now: Date): Promise<PrunePass>;
+  pass(keep: RetentionSeconds, now: Date): Promise<PrunePass>;
 }
 
 const nouns = { 'allocation.pruned': 'allocation', 'node.pruned': 'machine' } as const;
@@ -66,10 +66,10 @@ async function prunePage(tx: Transaction, walk: Walk, ids: string[], keep_second
 }
 
 /** Remembers where each walk is, so that rows that stay are not looked at in every pass. */
-export function createPruner(db: Database, keep: RetentionSeconds): Pruner {
+export function createPruner(db: Database): Pruner {
   const cursors = new Map<Walk, string>();
 
-  const step = async (walk: Walk, now: Date): Promise<PrunePass> => {
+  const step = async (walk: Walk, keep: RetentionSeconds, now: Date): Promise<PrunePass> => {
     const keep_seconds = keptSeconds(walk.of, keep);
     const bound = firstIdAt(walk.ids, secondsLater(now, -keep_seconds));
     const page = await db.query<{ id: string }>(walk.page, [cursors.get(walk) ?? '', bound]);
@@ -82,13 +82,13 @@ export function createPruner(db: Database, keep: RetentionSeconds): Pruner {
   };
 
   return {
-    async pass(now) {
+    async pass(keep, now) {
       const total: PrunePass = { deleted: 0, more: false };
       const add = ({ deleted, more }: PrunePass) => {
         total.deleted += deleted;
         total.more ||= more;
       };
-      for (const walk of walks) add(await step(walk, now));
+      for (const walk of walks) add(await step(walk, keep, now));
       for (const each of smallTables) {
         const before = secondsLater(now, -keptSeconds(each.of, keep));
         const { length } = await db.query(pruneSmall(each), [before]);

@@ -10,8 +10,11 @@ import { forgetSessions } from '../../store/rows/sign-in/sessions.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
-export function housekeeping({ db, engine, environment, installation }: SweepServices, sealer: Sealer): Sweep {
-  const pruner = createPruner(db, environment.retention.keep_seconds);
+/** A backlog, as after an upgrade, is deleted with three seconds of rest per second of work. */
+const restFactor = 3;
+
+export function housekeeping({ db, engine, environment, installation, clock }: SweepServices, sealer: Sealer): Sweep {
+  const pruner = createPruner(db);
   return {
     name: 'housekeeping',
     every_seconds: 600,
@@ -21,9 +24,14 @@ export function housekeeping({ db, engine, environment, installation }: SweepSer
       await extendEvidence(db, keep_seconds, now);
       const partitions = await cutEvidence(db, sealer, keep_seconds, now);
       const task_keys = await installation.maintainTaskKeys();
-      const { deleted, more } = await pruner.pass(now);
+      const startedMs = clock.monotonicMs();
+      const { deleted, more } = await pruner.pass(environment.retention.keep_seconds, now);
+      const tookSeconds = (clock.monotonicMs() - startedMs) / 1000;
       const runs = await engine.collectFinished(fixedRetentionSeconds.engine);
-      return { decided: task_keys + sessions + partitions + deleted + runs, more };
+      return {
+        decided: task_keys + sessions + partitions + deleted + runs,
+        ...(more && { next_in_seconds: restFactor * tookSeconds }),
+      };
     },
   };
 }

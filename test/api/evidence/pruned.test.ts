@@ -31,7 +31,7 @@ beforeAll(async () => {
        select $1, name, $2, 'acme', 'released', $3, 'c', $3 from pools where name = 'outside'`,
       [allocation_id, node_id, ended],
     );
-    await createPruner(db, defaultRetentionSeconds).pass(now(systemClock));
+    await createPruner(db).pass(defaultRetentionSeconds, now(systemClock));
   } finally {
     await db.close();
   }
