@@ -106,6 +106,7 @@ describe('the metric table', () => {
       forwarders: () => [{ receiver: 'loki', sent: 1, dropped: 1, waiting: 1 }],
       streams: () => ({ readers: 1, filters: 1, batches: 1, facts: 1, bytes: 1, dropped: 1, ...parts }),
       agentStreams: () => ({ agents: 1, relays: 1 }),
+      diskFreeBytes: async () => 1,
       connections: () => ({ open: 1, closed_unknown: 1, closed_idle: 1, refused: 1 }),
       outside: () => ({
         accounts: 1,

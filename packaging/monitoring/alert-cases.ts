@@ -134,6 +134,16 @@ export const alertCases: Record<AlertName, AlertCase> = {
     },
     at: '12m',
   },
+  SlipwayDiskFullSoon: {
+    fires: { [`slipway_disk_free_bytes{${replica}}`]: '100000000000-20000000x200' },
+    labels,
+    quiet: [
+      { [`slipway_disk_free_bytes{${replica}}`]: '100000000000-1000000x200' },
+      // A vacuum or a backup took space for half an hour.
+      { [`slipway_disk_free_bytes{${replica}}`]: '100000000000x100 100000000000-100000000x30 100000000000x70' },
+    ],
+    at: '180m',
+  },
   SlipwayOverloaded: {
     fires: {
       [`slipway_shed_total{${replica},what="reads"}`]: '0+5x40',

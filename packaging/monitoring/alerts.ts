@@ -126,6 +126,13 @@ export const alerts = {
     owner: 'server',
     summary: 'The replica {{ $labels.instance }} takes more than 2 s to read its counts from the database.',
   },
+  SlipwayDiskFullSoon: {
+    expression: 'predict_linear(slipway_disk_free_bytes[1d], 7 * 86400) < 0',
+    for: '1h',
+    severity: 'warning',
+    owner: 'server',
+    summary: 'At the growth of the last day, the disk of {{ $labels.instance }} is full within a week.',
+  },
   SlipwayOverloaded: {
     expression: 'sum by (job, instance) (rate(slipway_shed_total[5m])) > 0',
     for: '10m',

@@ -274,6 +274,27 @@ export const dashboards: Record<string, Dashboard> = {
         ],
       },
       {
+        title: 'Disk',
+        panels: [
+          graph(
+            'Tables by class of retention',
+            'bytes',
+            { '{{of}}': 'max by (of) (slipway_store_bytes)' },
+            'Each class levels off when its retention time has passed once.',
+          ),
+          graph(
+            'Growth for each machine and day',
+            'bytes',
+            {
+              growth:
+                'sum(max by (of) (deriv(slipway_store_bytes[1d]))) * 86400 / sum(max by (status) (slipway_nodes{status!="retired"}))',
+            },
+            'The growth of the last day, divided by the machines that are not retired.',
+          ),
+          graph('Free disk of the data directory', 'bytes', { '{{instance}}': `slipway_disk_free_bytes${selected}` }),
+        ],
+      },
+      {
         title: 'Work on the database',
         panels: [
           graph('Slowest sweeps', 's', {

@@ -5,6 +5,7 @@
 import { databaseStates } from '../../src/contract/fleet/overview.ts';
 import { findingKinds } from '../../src/lifecycle/findings/findings.ts';
 import { allocationStatusNames, nodeStatusNames, operationStatuses } from '../../src/lifecycle/model/states.ts';
+import { diskUses } from '../../src/store/retention/disk-use.ts';
 
 export interface Metric {
   type: 'gauge' | 'counter' | 'histogram';
@@ -49,6 +50,9 @@ export const fleetMetrics: Record<string, Metric> = {
   slipway_findings: gauge('open [findings](../scenarios/machines/22-drift.md)', { kind: findingKinds }),
   slipway_residue_open: gauge('resources upstream without a live owner', { driver: null }),
   slipway_residue_oldest_seconds: gauge('age of the oldest of them', { driver: null }),
+  slipway_store_bytes: gauge('bytes of the tables and indexes of each class of [retention](retention.md)', {
+    of: diskUses,
+  }),
 };
 
 /** Its value is 1; a query joins it to show or compare versions. */
@@ -85,6 +89,7 @@ export const replicaMetrics: Record<string, Metric> = {
     what: null,
   }),
   slipway_limit_accounts: gauge('callers whose write allowance is being counted'),
+  slipway_disk_free_bytes: gauge('free bytes on the disk of the data directory, where the embedded database is'),
   slipway_connections: gauge('open connections'),
   slipway_connections_closed_total: counter('closed because [too many were open](limits.md#connections)', {
     reason: ['no_credential', 'idle', 'limit'],

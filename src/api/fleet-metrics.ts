@@ -6,6 +6,7 @@ import type { Gauge } from 'prom-client';
 import { type Clock, now, pause, secondsBetween } from '../base/clock.ts';
 import { findingKinds } from '../lifecycle/findings/findings.ts';
 import { type Queryable, StoreUnavailable } from '../store/pg/database.ts';
+import { bytesByUse } from '../store/retention/disk-use.ts';
 import { countByStatus, countHeld } from '../store/rows/counts.ts';
 import { type FencedAge, fencedAges } from '../store/rows/fenced-ages.ts';
 import { countOpenFindings } from '../store/rows/findings.ts';
@@ -46,6 +47,7 @@ export function createFleetMetrics(
     'driver',
   ]);
   const residueAge = gauge('slipway_residue_oldest_seconds', 'Age of the oldest open residue', ['driver']);
+  const storeBytes = gauge('slipway_store_bytes', 'Bytes of the tables and indexes of each class of retention', ['of']);
   const poolNodes = gauge('slipway_pool_nodes', 'Nodes of a pool that are not retired, and those that are free', [
     'pool',
     'state',
@@ -69,21 +71,24 @@ export function createFleetMetrics(
   };
 
   const readAndFill = async () => {
-    const [statusCounts, heldNodes, openBrakeHolds, ages, findingCounts, residueCounts, pools] = await Promise.all([
-      countByStatus(db),
-      countHeld(db),
-      readOpenHolds(db),
-      fencedAges(db),
-      countOpenFindings(db),
-      countOpenResidue(db),
-      listPools(db),
-    ]);
+    const [statusCounts, heldNodes, openBrakeHolds, ages, findingCounts, residueCounts, pools, uses] =
+      await Promise.all([
+        countByStatus(db),
+        countHeld(db),
+        readOpenHolds(db),
+        fencedAges(db),
+        countOpenFindings(db),
+        countOpenResidue(db),
+        listPools(db),
+        bytesByUse(db),
+      ]);
     clear();
     for (const { name, nodes: counted, max_nodes } of pools) {
       poolNodes.set({ pool: name, state: 'live' }, counted.live);
       poolNodes.set({ pool: name, state: 'free' }, counted.free);
       if (max_nodes !== undefined) poolMax.set({ pool: name }, max_nodes);
     }
+    for (const [of, bytes] of uses) storeBytes.set({ of }, bytes);
     fillByStatus(nodes, statusCounts.nodes);
     fillByStatus(allocations, statusCounts.allocations);
     fillByStatus(operations, statusCounts.operations);

@@ -33,6 +33,7 @@ const replicaFigures = {
   forwarders: () => [],
   streams: () => streams,
   agentStreams: () => ({ agents: 2, relays: 1 }),
+  diskFreeBytes: async () => 5e9,
   connections: () => ({ open: 3, closed_unknown: 2, closed_idle: 1, refused: 0 }),
   outside: () => ({
     accounts: 4,
@@ -73,6 +74,8 @@ test('reports counts and ages of fenced nodes and failed releases, by pool', asy
   expect(text).toContain('slipway_findings{kind="drift"} 0\n');
   expect(text).toContain('slipway_beats_behind_seconds 0.25\n');
   expect(text).toContain('slipway_shed_total{what="beats"} 3\n');
+  expect(text).toContain('slipway_disk_free_bytes 5000000000\n');
+  expect(text).toMatch(/slipway_store_bytes\{of="nodes"\} [1-9]/);
 });
 
 test('counts open findings', async () => {

@@ -47,6 +47,8 @@ export interface ReplicaFigures {
   databaseConnections(): Map<string, { open: number; busy: number }>;
   waitingForConnection(): number;
   tailLagMs(): number;
+  /** Of the disk of the data directory; null if it cannot be read. */
+  diskFreeBytes(): Promise<number | null>;
 }
 
 export function createMetrics(db: Queryable, clock: Clock, replicaFigures: ReplicaFigures): () => Promise<string> {
@@ -97,6 +99,7 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
   ]);
   const sweepLateness = gauge('slipway_sweep_lateness_seconds', 'Delay of the last verdicts of each rule', ['sweep']);
   const sweepFailing = gauge('slipway_sweep_failing', '1 if the last run of the sweep failed', ['sweep']);
+  const diskFree = gauge('slipway_disk_free_bytes', 'Free bytes on the disk of the data directory', []);
   const sweepSeconds = gauge('slipway_sweep_last_seconds', 'Duration of the last run of each sweep', ['sweep']);
 
   const agentStreams = gauge('slipway_agent_streams', 'Open streams of agents and relays on this replica', ['of']);
@@ -177,6 +180,9 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
   return async () => {
     await fillDatabase();
     fillConnectionsToDatabase();
+    const freeBytes = await replicaFigures.diskFreeBytes();
+    if (freeBytes === null) diskFree.reset();
+    else diskFree.set(freeBytes);
     fillStreams(replicaFigures.streams());
     const { agents, relays } = replicaFigures.agentStreams();
     agentStreams.set({ of: 'agent' }, agents);

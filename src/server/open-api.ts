@@ -14,6 +14,7 @@ import { openTokenChecks } from '../api/sign-in/open-token-checks.ts';
 import { createScrapers } from '../api/sign-in/scrapers.ts';
 import { createLiveFeed } from '../api/stream/live-feed.ts';
 import { systemClock } from '../base/clock.ts';
+import { freeDiskBytes } from '../base/files/free-disk.ts';
 import { openFilesLimit } from '../base/network/host.ts';
 import { openTlsFiles } from '../base/network/tls-files.ts';
 import { createAgentSessions } from '../store/agents/sessions/agent-sessions.ts';
@@ -114,6 +115,7 @@ export async function openApi(
       databaseConnections: () => watch.connections(),
       waitingForConnection: () => db.waiting(),
       tailLagMs: () => tail.lagMs(),
+      diskFreeBytes: () => freeDiskBytes(opening.data_dir),
     }),
   };
   const tls = await openTlsFiles(settings);
