@@ -163,7 +163,7 @@ describe('a command that ended without an agent', () => {
     expect(commandEnds()).toMatchObject([
       { data: { exit_code: 7, signal: null, how: 'exited with code 7', restarts: 1 } },
     ]);
-    expect(pidsIn(dir)).toHaveLength(2);
+    await until(() => pidsIn(dir).length === 2, 'a new start');
     expect(isReported('degraded')).toBe(false);
   });
 
