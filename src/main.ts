@@ -1,6 +1,7 @@
 /** The entry point of `slipway serve`: settings, log, start-up message and signals. */
 import { systemClock } from './base/clock.ts';
-import { readSettings, SettingsError, serverUsage } from './base/settings/settings.ts';
+import { SettingsError } from './base/settings/flag-values.ts';
+import { readSettings, serverUsage } from './base/settings/settings.ts';
 import { createLog, type Log } from './base/telemetry/log.ts';
 import { welcome } from './cli/render/welcome.ts';
 import { readServerFile } from './contract/server-file.ts';

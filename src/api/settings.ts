@@ -7,7 +7,8 @@ import { join, resolve } from 'node:path';
 import { keptBundlesDir } from '../base/files/agent-bundle.ts';
 import { withoutPassword } from '../base/network/database-url.ts';
 import { trustedProxies } from '../base/network/trusted-proxies.ts';
-import { isLoopback, type ServerSettings } from '../base/settings/settings.ts';
+import { isLoopback } from '../base/settings/flag-values.ts';
+import type { ServerSettings } from '../base/settings/settings.ts';
 import type { OperatorsMay } from '../contract/pool-fields/privileged.ts';
 import type { ApiSettings } from './services.ts';
 

@@ -1,7 +1,7 @@
 /** Tests the server's settings file: its defaults, additions and error messages. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { SettingsError } from '../base/settings/settings.ts';
+import { SettingsError } from '../base/settings/flag-values.ts';
 import { parseServerFile, settingsOf } from './server-file.ts';
 
 const example = new URL('../../slipway.yaml', import.meta.url);

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { parse } from 'yaml';
-import { SettingsError } from '../base/settings/settings.ts';
+import { SettingsError } from '../base/settings/flag-values.ts';
 import { type BootShiftSettings, defaultBootShiftSettings } from '../lifecycle/boots/boot-shift.ts';
 import {
   type BrakePolicy,

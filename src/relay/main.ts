@@ -5,7 +5,7 @@
 import { systemClock } from '../base/clock.ts';
 import { printableText } from '../base/redaction/printable.ts';
 import { createRedactor } from '../base/redaction/redact.ts';
-import { SettingsError } from '../base/settings/settings.ts';
+import { SettingsError } from '../base/settings/flag-values.ts';
 import { createLog } from '../base/telemetry/log.ts';
 import { type RelayOptions, readRelayOptions, relayUsage } from './options.ts';
 import { describeStartFailure, startRelay } from './relay.ts';

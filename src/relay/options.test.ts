@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SettingsError } from '../base/settings/settings.ts';
+import { SettingsError } from '../base/settings/flag-values.ts';
 import { readRelayOptions } from './options.ts';
 
 const server = ['--server', 'https://control.example:7070/'];

@@ -5,8 +5,8 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { insecureHttpProblem, insecureHttpVariable, isSentInClear } from '../base/network/insecure-http.ts';
+import { httpAddress, levelFrom, portFrom, refuseOpenListening, SettingsError } from '../base/settings/flag-values.ts';
 import { withVariables } from '../base/settings/flag-variables.ts';
-import { httpAddress, levelFrom, portFrom, refuseOpenListening, SettingsError } from '../base/settings/settings.ts';
 
 export interface RelayOptions {
   /** Addresses of the control plane; the relay tries the next if one does not answer. */

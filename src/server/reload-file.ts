@@ -18,15 +18,11 @@ const reloaded = [
   'orphans',
   'evidence',
   'operators_may',
+  'retention',
 ] as const satisfies Section[];
 type Reloaded = (typeof reloaded)[number];
 /** Fails to compile if a section is in neither list. */
-const readAtStart: Record<Exclude<Section, Reloaded>, true> = {
-  logs: true,
-  limits: true,
-  redact: true,
-  retention: true,
-};
+const readAtStart: Record<Exclude<Section, Reloaded>, true> = { logs: true, limits: true, redact: true };
 
 /** The sections that sweeps and handlers read at each use. */
 export type LiveSettings = Pick<ServerFileSettings, Reloaded>;
@@ -58,8 +54,8 @@ export function createFileReload({ path, started, apply, log }: FileReload): () 
     const isChanged = (section: Section) => JSON.stringify(inUse[section]) !== JSON.stringify(next[section]);
     const changed = namesOf(reloaded.filter(isChanged));
     const needsRestart = namesOf((Object.keys(readAtStart) as (keyof typeof readAtStart)[]).filter(isChanged));
-    const { logs, limits, redact, retention } = inUse;
-    inUse = { ...next, logs, limits, redact, retention };
+    const { logs, limits, redact } = inUse;
+    inUse = { ...next, logs, limits, redact };
     apply(inUse);
     log.info({ changed }, 'reloaded the settings file; flags and variables change with a restart');
     if (needsRestart.length > 0)

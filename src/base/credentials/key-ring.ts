@@ -19,7 +19,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Clock, now } from '../clock.ts';
-import { SettingsError } from '../settings/settings.ts';
+import { SettingsError } from '../settings/flag-values.ts';
 
 export interface RingKey {
   kid: string;

@@ -3,7 +3,8 @@
  * trust.
  */
 import { readFile } from 'node:fs/promises';
-import { type ServerSettings, SettingsError } from '../settings/settings.ts';
+import { SettingsError } from '../settings/flag-values.ts';
+import type { ServerSettings } from '../settings/settings.ts';
 
 export async function publicAuthority({ public_ca }: Pick<ServerSettings, 'public_ca'>): Promise<string | null> {
   if (public_ca === null) return null;

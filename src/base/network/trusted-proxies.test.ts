@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { readSettings, SettingsError } from '../settings/settings.ts';
+import { SettingsError } from '../settings/flag-values.ts';
+import { readSettings } from '../settings/settings.ts';
 import { trustedProxies } from './trusted-proxies.ts';
 
 const publicHost = ['--host', '0.0.0.0', '--behind-proxy'];

@@ -1,7 +1,8 @@
 /** How the server reads its settings from the environment. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { defaultDrainSeconds, readSettings, SettingsError } from './settings.ts';
+import { defaultDrainSeconds, SettingsError } from './flag-values.ts';
+import { readSettings } from './settings.ts';
 
 const token = 'four-and-twenty-characters';
 

@@ -1,5 +1,6 @@
 /** Explains a failed start: the failure, its reason, and the remedy. */
-import { SettingsError, serverUsage } from '../../base/settings/settings.ts';
+import { SettingsError } from '../../base/settings/flag-values.ts';
+import { serverUsage } from '../../base/settings/settings.ts';
 import { OtherDatabase, SchemaTooNew } from '../../store/migrate.ts';
 import { PoolerRefused } from '../../store/pg/connections/pooler.ts';
 import { EmbeddedPostgresError } from '../../store/pg/embedded/embedded-error.ts';

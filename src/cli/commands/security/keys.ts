@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Command, Option } from 'commander';
 import { systemClock } from '../../../base/clock.ts';
 import { type RingKey, readKeyFile, rotateKeyRing, signingKeyOf } from '../../../base/credentials/key-ring.ts';
-import { SettingsError } from '../../../base/settings/settings.ts';
+import { SettingsError } from '../../../base/settings/flag-values.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';

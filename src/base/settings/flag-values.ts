@@ -1,0 +1,112 @@
+/** Checks the values of the server's flags. A value that cannot be used throws `SettingsError`. */
+import { parseDatabaseUrl } from '../network/database-url.ts';
+import { badProxyEntry } from '../network/trusted-proxies.ts';
+
+export class SettingsError extends Error {
+  override name = 'SettingsError';
+}
+
+/** Longer than a load balancer usually takes to notice a check that fails. */
+export const defaultDrainSeconds = 10;
+
+const loopbackHosts = ['127.0.0.1', '::1', 'localhost'];
+export const isLoopback = (host: string): boolean => loopbackHosts.includes(host);
+
+/** Secrets must not be sent in clear text over a network. */
+export function refuseOpenListening(settings: {
+  host: string;
+  tls_cert: string | null;
+  tls_key: string | null;
+  behind_proxy: boolean;
+}): void {
+  if ((settings.tls_cert === null) !== (settings.tls_key === null))
+    throw new SettingsError('--tls-cert and --tls-key go together');
+  if (!isLoopback(settings.host) && !settings.tls_cert && !settings.behind_proxy) {
+    throw new SettingsError(
+      `--host ${settings.host} is beyond loopback: give --tls-cert and --tls-key, or --behind-proxy if a proxy in front terminates TLS`,
+    );
+  }
+}
+
+export function portFrom(given: string | null): number {
+  const port = Number(given);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new SettingsError(`--port must be a number from 0 to 65535, not ${given}`);
+  return port;
+}
+
+const levels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];
+
+export function levelFrom(given: string): string {
+  if (!levels.includes(given)) throw new SettingsError(`--log-level must be one of ${levels.join(', ')}, not ${given}`);
+  return given;
+}
+
+export function httpAddress(flag: string, given: string | null): string | null {
+  if (given !== null && !/^https?:$/.test(URL.parse(given)?.protocol ?? ''))
+    throw new SettingsError(`--${flag} must be an http or https address, not ${given}`);
+  return given;
+}
+
+/** Requests to this address contain the token of a cloud account. */
+export function secureAddress(flag: string, given: string | null): string | null {
+  if (given !== null && URL.parse(given)?.protocol !== 'https:')
+    throw new SettingsError(`--${flag} must be an https address, not ${given}`);
+  return given;
+}
+
+const minConnections = 12;
+
+export function connectionsFrom(given: string | null): number {
+  const connections = Number(given);
+  if (!Number.isInteger(connections) || connections < minConnections)
+    throw new SettingsError(`--database-connections must be a whole number from ${minConnections}, not ${given}`);
+  return connections;
+}
+
+export function databaseUrl(flag: string, given: string | null): string | null {
+  try {
+    if (given !== null) parseDatabaseUrl(given);
+    return given;
+  } catch (error) {
+    throw new SettingsError(`--${flag}: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+/** A trusted proxy can forge addresses in the audit log, so the operator must list the proxies. */
+export function proxiesFrom(
+  given: string | null,
+  { host, behind_proxy }: { host: string; behind_proxy: boolean },
+): string[] {
+  if (!behind_proxy) {
+    if (given !== null) throw new SettingsError('--trusted-proxies goes with --behind-proxy');
+    return [];
+  }
+  if (given === null) {
+    if (isLoopback(host)) return ['loopback'];
+    throw new SettingsError(
+      `--behind-proxy with --host ${host} needs --trusted-proxies: the addresses or networks of your proxies, like 10.0.0.5 or 10.1.0.0/16`,
+    );
+  }
+  const list = given.split(',').map((entry) => entry.trim());
+  const bad = badProxyEntry(list);
+  if (bad !== undefined)
+    throw new SettingsError(
+      `--trusted-proxies takes addresses (10.0.0.5), networks (10.1.0.0/16), loopback and private, not ${bad || 'an empty entry'}`,
+    );
+  return list;
+}
+
+export function drainSeconds(given: string | null, database_url: string | null): number {
+  if (given === null) return database_url === null ? 0 : defaultDrainSeconds;
+  const seconds = Number(given);
+  if (!Number.isFinite(seconds) || seconds < 0 || seconds > 3600)
+    throw new SettingsError(`--drain-seconds must be a number from 0 to 3600, not ${given}`);
+  return seconds;
+}
+
+export function engineAddress(given: string): string {
+  if (!/^(unix:\/\/\/|(tcp|https?):\/\/[^/]+\/?$)/.test(given))
+    throw new SettingsError(`--docker-host must be like unix:///var/run/docker.sock or tcp://host:2376, not ${given}`);
+  return given;
+}
