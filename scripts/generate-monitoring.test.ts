@@ -108,7 +108,7 @@ describe('the metric table', () => {
       agentStreams: () => ({ agents: 1, relays: 1 }),
       diskFreeBytes: async () => 1,
       connections: () => ({ open: 1, closed_unknown: 1, closed_idle: 1, refused: 1 }),
-      outside: () => ({
+      writeLimits: () => ({
         accounts: 1,
         losses: new Map([['instance', { facts_dropped: 1, requests_refused: 1, reports_coalesced: 1 }]] as const),
       }),

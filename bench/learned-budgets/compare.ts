@@ -1,7 +1,7 @@
 /** Compares two policies, and checks the claims about learned budgets. Pure. */
 import { claims, evenWithin, fixedBudgets } from './parameters.ts';
 import { addTally, noTally, type Tally } from './policies.ts';
-import { fixedName, type PoolResult, type Result, wholeName } from './tally.ts';
+import { fixedName, fullPolicyName, type PoolResult, type Result } from './tally.ts';
 
 /** The two measures that are compared, `false_kills` and `found`, and two others that are shown. */
 export interface Measures {
@@ -131,7 +131,7 @@ export interface Claim {
 const firstFixed = fixedBudgets[0];
 
 /** The claims about a policy, with the measured values. */
-export function claimsOf(result: Result, name: string = wholeName): Claim[] {
+export function claimsOf(result: Result, name: string = fullPolicyName): Claim[] {
   const minTimes = claims.times_fewer_false_kills_than_600;
   const times = timesFewer(fleetTallies(result), name, firstFixed);
   const poolThreshold = result.pools.length * claims.dominated_in_more_than_share_of_pools;

@@ -4,7 +4,7 @@
  */
 import { measuresOf } from './compare.ts';
 import { fixedBudgets, pools as parameters } from './parameters.ts';
-import { type PoolResult, type Result, wholeName } from './tally.ts';
+import { fullPolicyName, type PoolResult, type Result } from './tally.ts';
 
 const columns = 4;
 const [panelWidth, panelHeight] = [250, 196];
@@ -72,8 +72,8 @@ function panelOf({ pool, tallies, grid }: PoolResult, place: number): string {
     if (!tally) return [];
     return [`<circle class="fixed" r="3.2" cx="${x(seconds)}" cy="${y(measuresOf(tally).false_kills)}"/>`];
   });
-  const tally = tallies[wholeName];
-  if (!tally) throw new Error(`no policy is called ${wholeName}`);
+  const tally = tallies[fullPolicyName];
+  if (!tally) throw new Error(`no policy is called ${fullPolicyName}`);
   const { found: secondsToFind, false_kills } = measuresOf(tally);
   const left = margin.side + (place % columns) * panelWidth;
   const top = margin.top + Math.floor(place / columns) * panelHeight;

@@ -14,7 +14,7 @@ import {
 } from './compare.ts';
 import { fixedBudgets, pools as parameters } from './parameters.ts';
 import { policies, type Tally } from './policies.ts';
-import { fixedName, type PoolResult, type Result, wholeName } from './tally.ts';
+import { fixedName, fullPolicyName, type PoolResult, type Result } from './tally.ts';
 
 const start = '<!-- made by bench/learned-budgets/learned-budgets.ts: from here -->';
 const end = '<!-- made by bench/learned-budgets/learned-budgets.ts: to here -->';
@@ -62,9 +62,9 @@ function poolsTable({ pools }: Result): string {
     ...fixedBudgets.map((each) => `${each} s`),
   ];
   const rows = pools.map((result) => {
-    const { false_kills, rescued, found } = measuresOf(tallyOf(result, wholeName));
+    const { false_kills, rescued, found } = measuresOf(tallyOf(result, fullPolicyName));
     const learned = [perThousand(false_kills), perThousand(rescued), `${whole(found)} s`];
-    return [result.pool, medianOf(result.pool), ...learned, ...against(result, wholeName).map(cellOf)];
+    return [result.pool, medianOf(result.pool), ...learned, ...against(result, fullPolicyName).map(cellOf)];
   });
   return table(head, rows);
 }
@@ -99,8 +99,8 @@ function partsTable({ pools }: Result): string {
 
 function frontierTable({ pools }: Result): string {
   const rows = pools.map((result) => {
-    const { false_kills, found } = measuresOf(tallyOf(result, wholeName));
-    const { as_safe_seconds, as_quick } = frontierOf(result, wholeName);
+    const { false_kills, found } = measuresOf(tallyOf(result, fullPolicyName));
+    const { as_safe_seconds, as_quick } = frontierOf(result, fullPolicyName);
     return [
       ...[result.pool, `${perThousand(false_kills)} / ${whole(found)} s`],
       as_safe_seconds === null ? 'none' : `${as_safe_seconds} s`,
@@ -119,7 +119,9 @@ function frontierTable({ pools }: Result): string {
 }
 
 function seedsSentence({ fleets }: Result): string {
-  const ratios = fleets.map((tallies) => timesFewer(tallies, wholeName, fixedBudgets[0])).toSorted((a, b) => a - b);
+  const ratios = fleets
+    .map((tallies) => timesFewer(tallies, fullPolicyName, fixedBudgets[0]))
+    .toSorted((a, b) => a - b);
   const [least = 0, middle = 0, most = 0] = [ratios[0], ratios[ratios.length >> 1], ratios.at(-1)];
   return `Seed by seed it kills between ${times(least)} and ${times(most)} fewer than ${fixedName(fixedBudgets[0])}, ${times(middle)} in the middle.`;
 }
@@ -132,7 +134,7 @@ const claimLines = (result: Result): string =>
 /** The text between the two markers. */
 export function writeTables(result: Result): string {
   const boots = result.pools.reduce((sum, pool) => {
-    const { completing, stuck } = tallyOf(pool, wholeName);
+    const { completing, stuck } = tallyOf(pool, fullPolicyName);
     return sum + completing + stuck;
   }, 0);
   return [

@@ -12,7 +12,7 @@ function runFixed(boots: Boots, seconds: number): Tally {
 
 export const fixedName = (seconds: number): string => `fixed ${seconds} s`;
 /** The policy that is compared with the fixed ones. */
-export const wholeName: string = policies[0].name;
+export const fullPolicyName: string = policies[0].name;
 
 export interface PoolResult {
   pool: string;
@@ -60,7 +60,7 @@ export function measure(seeds: number, eachSeed: (seed: number) => void, firstSe
         const outcome = run(boots);
         addTally(tallyOf(result.tallies, name), outcome);
         addTally(tallyOf(whole, name), outcome);
-        if (name === wholeName)
+        if (name === fullPolicyName)
           outcome.budgets?.forEach((seconds, day) => {
             result.budgets[day] = (result.budgets[day] ?? 0) + seconds / seeds;
           });

@@ -35,7 +35,7 @@ const replicaFigures = {
   agentStreams: () => ({ agents: 2, relays: 1 }),
   diskFreeBytes: async () => 5e9,
   connections: () => ({ open: 3, closed_unknown: 2, closed_idle: 1, refused: 0 }),
-  outside: () => ({
+  writeLimits: () => ({
     accounts: 4,
     losses: new Map([['instance', { facts_dropped: 5, requests_refused: 6, reports_coalesced: 7 }]] as const),
   }),

@@ -10,7 +10,7 @@ import type { Queryable } from '../store/pg/database.ts';
 import { createFleetMetrics } from './fleet-metrics.ts';
 import type { ConnectionFigures } from './limits/held/connections.ts';
 import type { OverloadFigures } from './limits/overload/overload.ts';
-import type { OutsideFigures } from './limits/quotas/outside-writes.ts';
+import type { WriteLimitFigures } from './limits/quotas/write-limits.ts';
 import type { IntakeFigures } from './logs/log-intake.ts';
 import type { FeedFigures } from './stream/live-feed.ts';
 
@@ -39,7 +39,7 @@ export interface ReplicaFigures {
   overload(): OverloadFigures;
   /** The age of the oldest heartbeat that is not stored. */
   unstoredBeatsMs(): number;
-  outside(): OutsideFigures;
+  writeLimits(): WriteLimitFigures;
   connections(): ConnectionFigures;
   database(): Promise<ReadinessCheck>;
   latencies: readonly Histogram[];
@@ -127,7 +127,7 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
     'what',
   ]);
   const limitedAccounts = gauge('slipway_limit_accounts', 'Callers with a counted write allowance', []);
-  const fillLimits = ({ accounts, losses }: OutsideFigures) => {
+  const fillLimits = ({ accounts, losses }: WriteLimitFigures) => {
     limitedAccounts.set(accounts);
     for (const [of, counts] of losses)
       for (const [what, count] of Object.entries(counts)) limited.set({ of, what }, count);
@@ -188,7 +188,7 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
     agentStreams.set({ of: 'agent' }, agents);
     agentStreams.set({ of: 'relay' }, relays);
     fillOverload();
-    fillLimits(replicaFigures.outside());
+    fillLimits(replicaFigures.writeLimits());
     fillConnections(replicaFigures.connections());
     const { held_bytes, refused } = replicaFigures.intake();
     logsHeld.set(held_bytes);

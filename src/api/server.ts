@@ -7,7 +7,7 @@ import { ApiProblem } from '../contract/errors/errors.ts';
 import { strict } from '../contract/primitives.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
 import { type OperationName, routes } from '../contract/routes.ts';
-import { isUpgrade, serveUpgrades } from './agent-stream/open-stream.ts';
+import { asksForAgentStream, serveUpgrades } from './agent-stream/open-stream.ts';
 import { rewriteUrl } from './compat/admit.ts';
 import { serveProtocols } from './compat/serve.ts';
 import { handlers } from './handlers.ts';
@@ -45,7 +45,7 @@ const noBodyLimitBytes = 1024;
 /** How long a whole request may take to arrive. A slower client would only hold a connection. */
 const requestTimeoutMs = 60_000;
 /** Node would refuse a request without Host; our own check does so with a problem. */
-const serverOptions = { requireHostHeader: false, shouldUpgradeCallback: isUpgrade };
+const serverOptions = { requireHostHeader: false, shouldUpgradeCallback: asksForAgentStream };
 /** These calls wait for something to happen, so their duration says nothing about the server. */
 const waits = new Set<string>(['stream-open', 'agent-stream', 'agent-task-next', 'node-logs']);
 const emptyQuery = Type.Object({}, strict);

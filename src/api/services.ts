@@ -26,8 +26,8 @@ import type { Connections } from './limits/held/connections.ts';
 import type { Places } from './limits/held/places.ts';
 import type { Overload } from './limits/overload/overload.ts';
 import type { DeferredReports } from './limits/quotas/deferred-reports.ts';
-import type { OutsideWrites } from './limits/quotas/outside-writes.ts';
 import type { RequestRates } from './limits/quotas/request-rates.ts';
+import type { WriteLimits } from './limits/quotas/write-limits.ts';
 import type { LogArrivals } from './logs/log-arrivals.ts';
 import type { LogIntake } from './logs/log-intake.ts';
 import type { SweepFigures } from './metrics.ts';
@@ -65,7 +65,7 @@ export interface ApiServices extends OperationServices {
   beats: HeartbeatBuffer;
   overload: Overload;
   /** Limits the evidence that callers cause. */
-  outside: OutsideWrites;
+  writeLimits: WriteLimits;
   deferred: DeferredReports;
   rates: RequestRates;
   /** Returns figures that may be a few seconds old, so that a heartbeat costs no query. */

@@ -50,7 +50,7 @@ export interface RouteDeclaration {
   /** The body may be omitted. */
   body_optional?: boolean;
   /** Content types accepted besides application/json. */
-  also_reads?: readonly string[];
+  extra_content_types?: readonly string[];
   /** The schema of all lines of an application/x-ndjson body. */
   lines?: TSchema;
   /** Converts a text/plain body to `body`; throws a problem for other text. */

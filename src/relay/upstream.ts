@@ -25,7 +25,7 @@ export interface UpstreamParts {
 
 export interface Upstream {
   forward(beats: BatchBeat[]): Promise<HeartbeatResult[]>;
-  /** Opens a request to the preferred address, which changes after each failed batch. */
+  /** Opens a request to the preferred address. It changes when a batch could not be delivered. */
   open(method: string, path: string, headers: Record<string, string | string[]>): ReturnType<typeof httpRequest>;
   /** Opens the stream if there is a token. While it is open, batches use it. */
   keepStream(): void;

@@ -57,10 +57,10 @@ export async function openApi(
   });
   parts.defer(async () => overload.stop());
   const limits = openLimits({ db, clock, tail, limits: opening.file.limits, onError, parts });
-  const { outside } = limits;
+  const { writeLimits } = limits;
   const agentStreams = createAgentStreams({
     db,
-    outside,
+    writeLimits,
     clock,
     tail,
     onError: onError('a broken agent stream was not recorded'),
@@ -108,7 +108,7 @@ export async function openApi(
       agentStreams: () => agentStreams.figures(),
       overload: () => overload.figures(),
       unstoredBeatsMs: () => beats.unstoredMs(),
-      outside: () => outside.figures(),
+      writeLimits: () => writeLimits.figures(),
       connections: () => connections.figures(),
       database: checkStore,
       latencies: latencies.metrics,

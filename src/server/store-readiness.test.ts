@@ -35,20 +35,20 @@ test('a refused connection: answers unavailable without the address, logs the er
 function openCheck(url: string) {
   const watch = watchStore({ clock: systemClock });
   const db = openDatabase({ url, watch });
-  let tests = 0;
+  let writeTests = 0;
   onTestFinished(async () => {
     watch.stop();
     await db.close();
   });
-  const test = () => {
-    tests++;
+  const countedTestWrite = () => {
+    writeTests++;
     return testWrite(db, 'rep_test' as ReplicaId);
   };
-  const check = storeReadiness({ db, watch, clock: systemClock, testWrite: test }, { warn() {} } as never);
-  return { db, check, tests: () => tests };
+  const check = storeReadiness({ db, watch, clock: systemClock, testWrite: countedTestWrite }, { warn() {} } as never);
+  return { db, check, writeTests: () => writeTests };
 }
 
-/** Migrates the database and stores the replica whose row the test of writes rewrites. */
+/** Migrates the database and inserts the row of the replica, which `testWrite` updates. */
 async function prepare({ url }: { url: string }): Promise<void> {
   await migrate(url);
   const db = openDatabase({ url });
@@ -88,16 +88,16 @@ test('is unready while the database is read-only or a synchronous standby is mis
   await becomes('ok');
 });
 
-test('a crowd of callers causes one test of writes, which adds no row and leaves nothing behind', async () => {
+test('50 concurrent checks run one write test, which adds no row', async () => {
   const database = await testDatabase();
   onTestFinished(() => database.drop());
   await prepare(database);
-  const { db, check, tests } = openCheck(database.url);
+  const { db, check, writeTests } = openCheck(database.url);
   const counts = () => db.query('select count(*)::int, (select count(*)::int from evidence) as facts from replicas');
   const before = await counts();
   const answers = await Promise.all(Array.from({ length: 50 }, () => check()));
   expect(new Set(answers.map(({ state }) => state))).toEqual(new Set(['ok']));
   await check();
-  expect(tests()).toBe(1);
+  expect(writeTests()).toBe(1);
   expect(await counts()).toEqual(before);
 });

@@ -109,10 +109,10 @@ describe('the OpenAPI document', () => {
       expect(`${method.toUpperCase()} ${path}`).toBe(addresses.get(operationId));
       const inPath = parameters.filter((each) => each.in === 'path').map(({ name }) => `{${name}}`);
       expect(inPath).toEqual(path.match(/\{\w+\}/g) ?? []);
-      const { body, also_reads }: Partial<RouteDeclaration> = { ...routes, ...protocolRoutes }[
+      const { body, extra_content_types }: Partial<RouteDeclaration> = { ...routes, ...protocolRoutes }[
         operationId as OperationName
       ];
-      expect(requestBody !== undefined, operationId).toBe(body !== undefined || also_reads !== undefined);
+      expect(requestBody !== undefined, operationId).toBe(body !== undefined || extra_content_types !== undefined);
     }
   });
 

@@ -31,7 +31,11 @@ withOutsider('helm', ({ place }) => {
   describe.each(valueSets)('the %s values', (valueSet) => {
     const { find, pod, server, manifests } = chart.render(valueSet);
     const secrets = Object.fromEntries(
-      server.env.map(({ name, value }) => [name, value ?? 'a-secret-that-the-cluster-holds']),
+      server.env.map(({ name, value }) => [
+        name,
+        value ??
+          (name.endsWith('_DATABASE_URL') ? 'postgres://slipway:hidden@db/slipway' : 'a-secret-that-the-cluster-holds'),
+      ]),
     );
 
     it('pass helm lint', () => {

@@ -136,6 +136,9 @@ const describeDebian = () => {
     // The units name programs of an installed host, so systemd reads them below the unpacked root.
     const merged = join(unpacked(), 'lib');
     await symlink('usr/lib', merged);
+    // Every host has a shell. The package does not contain one.
+    await mkdir(join(unpacked(), 'bin'));
+    await writeFile(join(unpacked(), 'bin/sh'), '', { mode: 0o755 });
     const users: string[] = [];
     for (const path of units) {
       const text = await readFile(join(unpacked(), path), 'utf8');

@@ -25,7 +25,7 @@ async function recordBreaks(
   const errors: unknown[] = [];
   const broken = createBrokenConnections({
     db: store.db,
-    outside: { tryCharge: () => true },
+    writeLimits: { tryCharge: () => true },
     clock,
     onError: (error) => errors.push(error),
   });

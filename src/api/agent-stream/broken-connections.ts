@@ -14,7 +14,7 @@ import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
 import type { Database } from '../../store/pg/database.ts';
 import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
 import { createRateLimitedNotices } from '../http/rate-limited-notices.ts';
-import type { OutsideWrites } from '../limits/quotas/outside-writes.ts';
+import type { WriteLimits } from '../limits/quotas/write-limits.ts';
 import { instanceWriter, relayWriter } from '../limits/quotas/writers.ts';
 import type { ConnectionEnd } from './wire.ts';
 
@@ -38,11 +38,11 @@ export interface BrokenConnections {
 
 export function createBrokenConnections(options: {
   db: Database;
-  outside: Pick<OutsideWrites, 'tryCharge'>;
+  writeLimits: Pick<WriteLimits, 'tryCharge'>;
   clock: Clock;
   onError: (error: unknown) => void;
 }): BrokenConnections {
-  const { db, outside, clock, onError } = options;
+  const { db, writeLimits, clock, onError } = options;
   const notices = createRateLimitedNotices(clock);
   let waiting: Fact[] = [];
   let overflow = 0;
@@ -96,7 +96,7 @@ export function createBrokenConnections(options: {
         ...ids,
         correlation_id,
       };
-      if (!outside.tryCharge(peer.of === 'agent' ? instanceWriter(peer) : relayWriter(peer.actor), [fact])) {
+      if (!writeLimits.tryCharge(peer.of === 'agent' ? instanceWriter(peer) : relayWriter(peer.actor), [fact])) {
         if (!hadLasted) notices.undo(notice, entry);
         return;
       }

@@ -26,7 +26,7 @@ const asksForWebSocket = ({ headers }: IncomingMessage) =>
 /**
  * Whether a request asks for the agent stream. Any other upgrade request is served as plain HTTP.
  */
-export const isUpgrade = (request: IncomingMessage): boolean =>
+export const asksForAgentStream = (request: IncomingMessage): boolean =>
   request.method === 'GET' &&
   request.url?.split('?', 1)[0] === agentRoutes['agent-stream'].path &&
   asksForWebSocket(request);

@@ -28,7 +28,7 @@ function openAgentStream(nodes: number) {
   const tail = { subscribe: () => () => {} };
   const streams = createAgentStreams({
     db: {} as never,
-    outside: { tryCharge: () => true },
+    writeLimits: { tryCharge: () => true },
     clock,
     tail: tail as never,
     onError: () => {},
@@ -44,7 +44,7 @@ function openAgentStream(nodes: number) {
     fleetLoad: () => load,
     credential_age: { isExpired: () => false },
     deferred: { size: 0, forget: () => {} },
-    outside: { tryReserve: () => () => {}, database: (db: unknown) => db },
+    writeLimits: { tryReserve: () => () => {}, database: (db: unknown) => db },
     overload: { shedding: () => ({ beats: strain.stretch > 1, reads: false, stretch: strain.stretch }) },
   } as unknown as ApiServices;
   const socket = new FakeSocket();

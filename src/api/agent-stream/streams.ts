@@ -9,7 +9,7 @@ import type { ClosingCode } from '../../contract/errors/stream-closings.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { EvidenceTail } from '../../store/evidence/tail.ts';
 import type { Database } from '../../store/pg/database.ts';
-import type { OutsideWrites } from '../limits/quotas/outside-writes.ts';
+import type { WriteLimits } from '../limits/quotas/write-limits.ts';
 import { type Acceptor, createAcceptor } from './acceptor.ts';
 import { type BrokenConnection, createBrokenConnections } from './broken-connections.ts';
 
@@ -42,7 +42,7 @@ const closeTimeoutMs = 1_000;
 
 export function createAgentStreams(options: {
   db: Database;
-  outside: Pick<OutsideWrites, 'tryCharge'>;
+  writeLimits: Pick<WriteLimits, 'tryCharge'>;
   clock: Clock;
   tail: EvidenceTail;
   onError: (error: unknown) => void;

@@ -37,7 +37,7 @@ export async function recordClientFact(
     { ...fact, at: now(services.clock), layer: 'node' as const, data: { said: keptFields(said, maxBytes) } },
   ];
   // The fact belongs to the node's current tenant, who is known from the node's row.
-  const isRecorded = await services.outside.record(instanceWriter(fact), facts, fillAllocationIds);
+  const isRecorded = await services.writeLimits.record(instanceWriter(fact), facts, fillAllocationIds);
   if (!isRecorded) services.notices.undo(notice, entry);
 }
 

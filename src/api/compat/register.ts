@@ -25,7 +25,7 @@ const checkRegistration = compileCheck(RegisterRequest, 'body');
 export function admitJoin(call: ProtocolCall, services: ProtocolServices, registration: ClientRegistration): void {
   const { secret: join_token } = call.joined();
   const writer = registrationWriter(call.request, { ...registration, join_token }, undefined, services);
-  const release = services.outside.reserve(writer, registrationCost);
+  const release = services.writeLimits.reserve(writer, registrationCost);
   // The registration makes its own reservation later.
   release();
 }
@@ -40,9 +40,9 @@ export async function enrol(
   const { clock, environment, installation, db } = services;
   const { correlation_id } = call;
   const writer = registrationWriter(call.request, request, known, services);
-  const account = { charge: (rows: number, bytes: number) => services.outside.charge(writer, rows, bytes) };
+  const account = { charge: (rows: number, bytes: number) => services.writeLimits.charge(writer, rows, bytes) };
   const context = { clock, now: now(clock), environment, installation, correlation_id, arrival, account };
-  const registered = await services.outside.whileReserved(writer, registrationCost, () =>
+  const registered = await services.writeLimits.whileReserved(writer, registrationCost, () =>
     register(db, checkRegistration(request) as RegisterRequest, known, context),
   );
   services.sessions.forget(registered.node_instance_id);

@@ -23,7 +23,7 @@ function replica() {
     beats: { add: () => {}, flushedThroughMs: () => flushedMs },
     overload: { shedding: () => ({ stretch: 1 }) },
     deferred: { size: 0, forget: () => {} },
-    outside: { tryReserve: () => () => {}, database: (db: unknown) => db },
+    writeLimits: { tryReserve: () => () => {}, database: (db: unknown) => db },
     // The fleet is so large that the assigned interval would be an hour.
     fleetLoad: () => ({ nodes: 1_000_000, replicas: 1, beat_rate: 1 }),
   } as unknown as ApiServices;

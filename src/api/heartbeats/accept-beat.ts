@@ -101,7 +101,7 @@ async function recordChange(
     stale_seconds: pace.stale_seconds,
     ...(received_at && { received_at }),
   };
-  const db = services.outside.database(services.db, instanceWriter(session));
+  const db = services.writeLimits.database(services.db, instanceWriter(session));
   const outcome = await recordReport(db, reporter, report, now(services.clock), services.environment);
   if (outcome.fenced) throw fencedProblem(await services.sessions.whyFenced(node_instance_id));
   session.node_status = outcome.status;
@@ -121,15 +121,15 @@ async function acceptChange(
   pace: Pace,
 ): Promise<void> {
   buffer(session, beat, services, pace);
-  const { outside, deferred, log } = services;
+  const { writeLimits, deferred, log } = services;
   const writer = instanceWriter(session);
-  const release = outside.tryReserve(writer, statusReportCost);
+  const release = writeLimits.tryReserve(writer, statusReportCost);
   if (release) {
     deferred.forget(session.node_instance_id);
     return recordChange(session, beat, services, { pace }).finally(release);
   }
-  outside.countDeferred(writer);
-  const wait = () => outside.waitSeconds(writer);
+  writeLimits.countDeferred(writer);
+  const wait = () => writeLimits.waitSeconds(writer);
   const report = { beat, received_at: now(services.clock) };
   deferred.defer(session.node_instance_id, report, wait, ({ beat: newest, received_at }) => {
     // The next heartbeat repeats the report, and its sender gets the error.

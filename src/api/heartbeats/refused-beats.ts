@@ -17,7 +17,7 @@ import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts
 import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 import { actorOf, type Relay } from '../http/callers.ts';
-import type { OutsideWrites } from '../limits/quotas/outside-writes.ts';
+import type { WriteLimits } from '../limits/quotas/write-limits.ts';
 import { instanceWriter, relayWriter } from '../limits/quotas/writers.ts';
 
 export type RefusedBeat = RefusedRelayBeat | RefusedJoinBeat;
@@ -95,7 +95,7 @@ function relayFactOf({ session, relay, code }: RefusedRelayBeat, at: Date): Fact
 export function createRefusedBeats(
   db: Queryable,
   clock: Clock,
-  outside: Pick<OutsideWrites, 'tryCharge'>,
+  writeLimits: Pick<WriteLimits, 'tryCharge'>,
   onError: (error: unknown) => void,
 ): { report: ReportRefusedBeat; stop(): Promise<void> } {
   /** Oldest first. */
@@ -134,7 +134,7 @@ export function createRefusedBeats(
       reported.delete(id);
       reported.set(id, { status, at_ms: clock.nowMs() });
       const fact = factOf(beat, now(clock));
-      if (!outside.tryCharge(writerOf(beat), [fact])) return;
+      if (!writeLimits.tryCharge(writerOf(beat), [fact])) return;
       waiting.push(fact);
       cancel ??= clock.after(batchMs, flush);
     },

@@ -117,11 +117,11 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       credential_age.isExpired(Math.floor(known.credential_expires_at.getTime() / 1000))
     )
       throw new ApiProblem('credential_expired');
-    const { outside, db } = services;
+    const { writeLimits, db } = services;
     const writer = registrationWriter(request, body, known, services);
-    const registered = await outside.whileReserved(writer, registrationCost, () =>
+    const registered = await writeLimits.whileReserved(writer, registrationCost, () =>
       register(db, body, known, {
-        account: { charge: (rows, bytes) => outside.charge(writer, rows, bytes) },
+        account: { charge: (rows, bytes) => writeLimits.charge(writer, rows, bytes) },
         clock: services.clock,
         now: at,
         environment: services.environment,
@@ -132,7 +132,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     );
     if (body.boot)
       await storeBootStages(
-        outside.database(db, instanceWriter(registered)),
+        writeLimits.database(db, instanceWriter(registered)),
         { ...registered, correlation_id },
         body.boot.stages,
         at,

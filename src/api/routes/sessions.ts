@@ -7,7 +7,7 @@ import type { Person } from '../http/callers.ts';
 import { pageOf } from '../http/paging.ts';
 import { personWriter } from '../limits/quotas/writers.ts';
 import type { ApiServices, Handlers } from '../services.ts';
-import { clearSessionCookies, endSession, idleSince, openSession } from '../sign-in/session-cookie.ts';
+import { clearSessionCookies, endSession, idleCutoff, openSession } from '../sign-in/session-cookie.ts';
 
 const sessionReply = (person: Person, expires_at: Date | null, services: ApiServices): Session => ({
   token_id: person.token_id,
@@ -27,7 +27,7 @@ export const sessionHandlers: Pick<Handlers, SessionRoutes> = {
     services.rates.admitKnown('sign_in', person.token_id, 'session-create');
     // The write is charged but not refused: the request rate limits sign-ins, and a tenant over its
     // write limit may still sign in.
-    const db = services.outside.database(services.db, personWriter(person));
+    const db = services.writeLimits.database(services.db, personWriter(person));
     return sessionReply(person, await openSession(person, request, reply, { ...services, db }), services);
   },
   'session-get': async ({ person }, services) => sessionReply(person(), person().expires_at, services),
@@ -47,7 +47,7 @@ export const sessionHandlers: Pick<Handlers, SessionRoutes> = {
       after,
       limit,
       now: at,
-      idleSince: idleSince(at, services),
+      idleCutoff: idleCutoff(at, services),
     });
     const items = rows
       .slice(0, limit)

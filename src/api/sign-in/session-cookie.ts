@@ -37,7 +37,7 @@ async function noteUse({ session_id, session_used_at }: FoundSession, at: Date, 
   if (secondsLater(session_used_at, everySeconds) <= at) await touchSession(services.db, session_id, at);
 }
 
-export const idleSince = (at: Date, { settings }: Pick<ApiServices, 'settings'>): Date =>
+export const idleCutoff = (at: Date, { settings }: Pick<ApiServices, 'settings'>): Date =>
   secondsLater(at, -settings.session_idle_seconds);
 
 /**
@@ -47,7 +47,7 @@ export async function findSession(secret: string, services: ApiServices): Promis
   const session = await sessionBySecret(services.db, secret);
   if (!session) throw new ApiProblem('token_unknown', 'This session has ended; sign in again.');
   const at = now(services.clock);
-  if (session.session_expires_at <= at || session.session_used_at <= idleSince(at, services))
+  if (session.session_expires_at <= at || session.session_used_at <= idleCutoff(at, services))
     throw new ApiProblem('token_expired', 'The session has expired; sign in again.');
   await noteUse(session, at, services);
   return session;

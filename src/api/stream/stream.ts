@@ -17,7 +17,7 @@ import { readVisibleAfter, type VisiblePage } from '../../store/evidence/evidenc
 import { isSessionOpen } from '../../store/rows/sign-in/sessions.ts';
 import type { Person } from '../http/callers.ts';
 import type { ApiServices, Handler } from '../services.ts';
-import { idleSince } from '../sign-in/session-cookie.ts';
+import { idleCutoff } from '../sign-in/session-cookie.ts';
 import type { FeedBatch } from './feed-batch.ts';
 import type { Piece } from './stream-audience.ts';
 import { position, renderer, reset, type StreamFilter } from './stream-events.ts';
@@ -107,7 +107,7 @@ function openReader(out: Writable, person: Person, start: Cursor, filter: Stream
     const everyMs = Math.min(sessionCheckMs, services.settings.session_idle_seconds * 1000);
     if (session_id === null || clock.monotonicMs() - sessionCheckedMs < everyMs) return;
     sessionCheckedMs = clock.monotonicMs();
-    if (!(await isSessionOpen(services.db, session_id, idleSince(now(clock), services)))) out.destroy();
+    if (!(await isSessionOpen(services.db, session_id, idleCutoff(now(clock), services)))) out.destroy();
   };
 
   /** Ends streams that are stuck or no longer permitted, and sends keep-alives on the others. */

@@ -48,7 +48,7 @@ const protocolSecurity: Record<ProtocolAccess, Json[]> = {
  */
 function bodyOf(route: RouteDeclaration, book: SchemaBook): Json | undefined {
   if (!route.body && !route.lines) return undefined;
-  const types = [...(route.body ? ['application/json'] : []), ...(route.also_reads ?? [])];
+  const types = [...(route.body ? ['application/json'] : []), ...(route.extra_content_types ?? [])];
   const schemaFor = (type: string) => {
     if (type === 'text/plain') return book.request(Type.String());
     return book.request((type === 'application/x-ndjson' ? route.lines : route.body) ?? Type.Unknown());

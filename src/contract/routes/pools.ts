@@ -24,7 +24,7 @@ export const poolRoutes = {
     access: fleetOperator,
     params: pool.PoolParams,
     body: pool.PoolDocument,
-    also_reads: ['application/yaml'],
+    extra_content_types: ['application/yaml'],
     problems: [...documentProblems, 'driver_fixed'],
     success: 200,
     reply: pool.Pool,

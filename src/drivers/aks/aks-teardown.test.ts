@@ -64,7 +64,7 @@ it('deletes its cluster but not the resource group that the pool names', async (
   });
 });
 
-it('does not report a cluster as absent if Azure may have accepted the create request before a crash', async () => {
+it('does not report a cluster as absent if the answer to its create request was lost', async () => {
   arm.plant({ group: 'shared-group', location: 'westeurope' });
   arm.hold('cluster_visible');
   arm.faults.next({ method: 'PUT', path: paths.cluster, effect: 'cut_after' });

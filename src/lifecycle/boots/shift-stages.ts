@@ -15,8 +15,8 @@ type Stages = readonly TimedStage[];
 /** A stage is named if it adds at least this share of the slowdown. */
 const worthNaming = 0.3;
 /**
- * How many standard errors make a stage slower. Fewer than in boot-shift.ts, because far fewer
- * tests are made.
+ * A stage counts as slower from this many standard errors on. Fewer are required than in
+ * boot-shift.ts, because far fewer tests are made.
  */
 const minStandardErrors = 3;
 /** A sub-stage that adds this share of its parent's slowdown is named instead of the parent. */
@@ -51,8 +51,8 @@ const withSkipped = (times: TimedBoot[], boots: number): TimedBoot[] => [
 ];
 
 /**
- * The stages that add most of `added_seconds`, largest slowdown first; empty if the reported stages
- * do not explain it. Ignores boots without stages.
+ * The stages that each add at least the share `worthNaming` of `added_seconds`, largest slowdown
+ * first; empty if none does. Ignores boots without stages.
  */
 export function slowerStages(
   formerBoots: readonly Stages[],

@@ -211,7 +211,7 @@ describe('allocations', () => {
     }
   });
 
-  test('refuses a second unreleased allocation on a node', async () => {
+  test('refuses a second allocation on a node while the first holds it', async () => {
     for (const status of ['provisioning', 'active', 'releasing', 'release_failed'] as const) {
       const node = await fleet.node('ready');
       await fleet.allocation(status, node);

@@ -25,11 +25,12 @@ afterAll(async () => {
 
 const admin = () => ({ authorization: `Bearer ${fixture.token}` });
 
-it.each(routesWith((route) => route.body ?? route.also_reads))(
+it.each(routesWith((route) => route.body ?? route.extra_content_types))(
   '$name refuses a body over its limit',
   async ({ name, route }) => {
     const limit = route.body_limit_bytes ?? 256 * 1024;
-    const type = route.also_reads?.[0] === 'application/x-ndjson' ? 'application/x-ndjson' : 'application/json';
+    const type =
+      route.extra_content_types?.[0] === 'application/x-ndjson' ? 'application/x-ndjson' : 'application/json';
     const answer = await wire.send(
       route.method,
       pathOf(route),
@@ -129,7 +130,7 @@ it('refuses methods that a path does not support and lists the allowed ones; unk
   expectProblem(await wire.send('POST', '/nothing', { ...admin(), 'content-type': 'x/y' }, 'x'), 'not_found');
 });
 
-it('answers HEAD like GET, except for streams, and OPTIONS with the allowed methods', async () => {
+it('answers OPTIONS with the allowed methods, and HEAD like GET except for streams', async () => {
   const head = await wire.send('HEAD', '/healthz', {});
   expect([head.status, head.text]).toEqual([200, '']);
   expect((await wire.send('HEAD', '/v1/nodes', {})).status).toBe(401);

@@ -28,8 +28,8 @@ const routesWithBody = (Object.entries(routes) as [string, RouteDeclaration][]).
   ([, { method }]) => method !== 'GET',
 );
 const types = ['application/yaml', 'text/yaml', 'application/x-ndjson', 'text/plain', 'application/xml', 'x'];
-const declares = ({ also_reads = [] }: RouteDeclaration, type: string) =>
-  also_reads.includes(type.endsWith('/yaml') ? 'application/yaml' : type);
+const declares = ({ extra_content_types = [] }: RouteDeclaration, type: string) =>
+  extra_content_types.includes(type.endsWith('/yaml') ? 'application/yaml' : type);
 
 it.for(routesWithBody)('%s refuses undeclared content types before the body arrives', async ([, route]) => {
   const path = route.path.replaceAll(/\{\w+\}/g, 'x');

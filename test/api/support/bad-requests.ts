@@ -74,7 +74,7 @@ const unsupportedTypes = [
   'x',
   'text/html; charset=utf-7',
 ];
-const wrongTypes = routesWith((route) => route.body && !route.also_reads).map(({ name, route }) =>
+const wrongTypes = routesWith((route) => route.body && !route.extra_content_types).map(({ name, route }) =>
   fc.constantFrom(...unsupportedTypes).map(
     (type): BadRequest => ({
       name,

@@ -13,7 +13,7 @@ export const tightBehindProxy = ['--behind-proxy', ...tightLimits];
 
 const auditBudget: SourceEdit[] = [
   {
-    file: 'src/api/limits/quotas/outside-writes.ts',
+    file: 'src/api/limits/quotas/write-limits.ts',
     find: 'const isAllowed = waitSeconds(writer) === 0;',
     replace: 'const isAllowed = true;',
   },

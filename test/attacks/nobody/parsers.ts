@@ -17,8 +17,9 @@ export const parserAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/http/bodies/parsers.ts',
-        find: 'also_reads.includes(ndjson) ? also_reads : [json, ...also_reads];',
-        replace: 'also_reads.includes(ndjson) ? also_reads : [...new Set([json, yaml, ...also_reads])];',
+        find: 'extra_content_types.includes(ndjson) ? extra_content_types : [json, ...extra_content_types];',
+        replace:
+          'extra_content_types.includes(ndjson) ? extra_content_types : [...new Set([json, yaml, ...extra_content_types])];',
       },
     ],
     async succeeds({ url }) {

@@ -89,7 +89,7 @@ export const sessionAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/sign-in/session-cookie.ts',
-        find: '|| session.session_used_at <= idleSince(at, services)',
+        find: '|| session.session_used_at <= idleCutoff(at, services)',
         replace: '',
       },
     ],

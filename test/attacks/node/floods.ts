@@ -7,7 +7,7 @@ import { countEvidenceOfMachine, countRefused, startMachineInNewPool } from '../
 const writeAdmission: SourceEdit[] = [
   {
     file: 'src/api/limits/quotas/admit-write.ts',
-    find: 'outside.reserve(writer, expected)',
+    find: 'writeLimits.reserve(writer, expected)',
     replace: '() => {}',
   },
 ];
@@ -81,7 +81,7 @@ export const floodAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/heartbeats/accept-beat.ts',
-        find: 'const release = outside.tryReserve(writer, statusReportCost);',
+        find: 'const release = writeLimits.tryReserve(writer, statusReportCost);',
         replace: 'const release = () => {};',
       },
     ],
@@ -96,7 +96,7 @@ export const floodAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/routes/agent.ts',
-        find: 'await outside.whileReserved(writer, registrationCost, () =>',
+        find: 'await writeLimits.whileReserved(writer, registrationCost, () =>',
         replace: 'await (async (write: () => ReturnType<typeof register>) => write())(() =>',
       },
     ],

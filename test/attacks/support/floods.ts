@@ -75,7 +75,7 @@ export async function countRefused(
  */
 export const writeReservation: SourceEdit[] = [
   {
-    file: 'src/api/limits/quotas/outside-writes.ts',
+    file: 'src/api/limits/quotas/write-limits.ts',
     find: 'for (const { key, quota } of draws) accounts.reserve(key, quota, rows, withOverhead);',
     replace: '',
   },

@@ -23,7 +23,7 @@ export const debtAttacks: Attack[] = [
     name: 'leaves its write debt to the next tenant of the machine',
     without: [
       {
-        file: 'src/api/limits/quotas/outside-writes.ts',
+        file: 'src/api/limits/quotas/write-limits.ts',
         find: 'resetInstance: (id) => accounts.reset(',
         replace: 'resetInstance: (id) => void (',
       },

@@ -8,7 +8,7 @@ import { countEvidence, countRefused, createPoolWithToken, createTenantToken } f
 const writeAdmission: SourceEdit[] = [
   {
     file: 'src/api/limits/quotas/admit-write.ts',
-    find: 'outside.reserve(writer, expected)',
+    find: 'writeLimits.reserve(writer, expected)',
     replace: '() => {}',
   },
 ];
@@ -48,7 +48,7 @@ export const floodAttacks: Attack[] = [
     name: 'fills the audit with requests that fail',
     without: [
       {
-        file: 'src/api/limits/quotas/outside-writes.ts',
+        file: 'src/api/limits/quotas/write-limits.ts',
         find: 'const isAllowed = waitSeconds(writer) === 0;',
         replace: 'const isAllowed = true;',
       },
@@ -126,7 +126,7 @@ export const crowdFloodAttacks: Attack[] = [
     name: 'fills the store together with other tenants',
     without: [
       {
-        file: 'src/api/limits/quotas/outside-writes.ts',
+        file: 'src/api/limits/quotas/write-limits.ts',
         find: '[...writer.draws, everybody]',
         replace: '[...writer.draws]',
       },

@@ -16,8 +16,8 @@ const alsoYaml = ['text/yaml', 'application/x-yaml'];
 export const jsonOnly: readonly string[] = [json];
 
 /** A route that reads NDJSON does not also read JSON. */
-export const typesReadBy = ({ also_reads = [] }: RouteDeclaration): readonly string[] =>
-  also_reads.includes(ndjson) ? also_reads : [json, ...also_reads];
+export const typesReadBy = ({ extra_content_types = [] }: RouteDeclaration): readonly string[] =>
+  extra_content_types.includes(ndjson) ? extra_content_types : [json, ...extra_content_types];
 
 const parsers: Record<string, (scope: FastifyInstance) => void> = {
   [json](scope) {
@@ -67,7 +67,7 @@ export function checkContentType(request: FastifyRequest, route: RouteDeclaratio
 }
 
 export const takesNoBody = (route: RouteDeclaration): boolean =>
-  route.body === undefined && !route.also_reads?.includes(ndjson);
+  route.body === undefined && !route.extra_content_types?.includes(ndjson);
 
 export function refuseUnwantedBody(request: FastifyRequest, route: RouteDeclaration): void {
   if (takesNoBody(route) && !isEmpty(request.body)) throw new ApiProblem('invalid_request', 'This call takes no body.');

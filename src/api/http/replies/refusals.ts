@@ -81,7 +81,7 @@ export function createRefusalRecorder(
     const completeIds = async (tx: Transaction) => {
       Object.assign(fact, await idsOfTarget(target, person, tx));
     };
-    const isRecorded = await services.outside.record(refusalWriter(request), [fact], completeIds).catch((error) => {
+    const isRecorded = await services.writeLimits.record(refusalWriter(request), [fact], completeIds).catch((error) => {
       notices.undo(notice, entry);
       throw error;
     });

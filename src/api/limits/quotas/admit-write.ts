@@ -8,7 +8,7 @@ import type { OperationName } from '../../../contract/routes.ts';
 import { declaredBytes, receivedBytes } from '../../http/bodies/declared-size.ts';
 import type { ApiServices } from '../../services.ts';
 import { holdUntilServed } from '../held/until-served.ts';
-import type { Amount } from './outside-writes.ts';
+import type { Amount } from './write-limits.ts';
 import { instanceWriter, tenantWriter, type Writer } from './writers.ts';
 
 /** Limited elsewhere: status reports by `deferred-reports.ts`, log lines by their size per node. */
@@ -68,7 +68,7 @@ export function admitWrite(
   request: FastifyRequest,
   reply: FastifyReply,
   { name, route, maxBodyBytes }: ServedRoute,
-  { outside }: ApiServices,
+  { writeLimits }: ApiServices,
 ): void {
   const writer = mayWrite(route) ? writerOf(request, name) : null;
   if (!writer) return;
@@ -77,23 +77,23 @@ export function admitWrite(
   const bodyBytes = declaredBytes(request, maxBodyBytes);
   const { rows, bytes } = costOf(request, name, bodyBytes);
   const expected = { rows: rows + 1 + Math.floor(bodyBytes / bodyBytesPerRow), bytes };
-  holdUntilServed(request, reply, outside.reserve(writer, expected));
+  holdUntilServed(request, reply, writeLimits.reserve(writer, expected));
 }
 
 /** If the caller is limited, returns services that charge evidence to the caller. */
 export function chargedServices(request: FastifyRequest, services: ApiServices): ApiServices {
   const writer = writers.get(request);
   if (!writer) return services;
-  return { ...services, db: services.outside.database(services.db, writer) };
+  return { ...services, db: services.writeLimits.database(services.db, writer) };
 }
 
 /**
  * Call this after a request was served: a refused request stored nothing. Charges what the request
  * stored besides evidence and what its operation will write.
  */
-export function chargeLater(request: FastifyRequest, name: OperationName, { outside }: ApiServices): void {
+export function chargeLater(request: FastifyRequest, name: OperationName, { writeLimits }: ApiServices): void {
   const writer = writers.get(request);
   if (!writer) return;
   const { rows, bytes } = costOf(request, name, receivedBytes(request));
-  outside.charge(writer, rows, bytes);
+  writeLimits.charge(writer, rows, bytes);
 }

@@ -6,11 +6,11 @@ import type { EvidenceTail } from '../../../store/evidence/tail.ts';
 import type { Database } from '../../../store/pg/database.ts';
 import { createRefusedBeats, type ReportRefusedBeat } from '../../heartbeats/refused-beats.ts';
 import { createDeferredReports, type DeferredReports } from './deferred-reports.ts';
-import { createOutsideWrites, type OutsideWrites } from './outside-writes.ts';
 import { createRequestRates, type RequestRates } from './request-rates.ts';
+import { createWriteLimits, type WriteLimits } from './write-limits.ts';
 
 export interface Limits {
-  outside: OutsideWrites;
+  writeLimits: WriteLimits;
   deferred: DeferredReports;
   rates: RequestRates;
   reportRefusedBeat: ReportRefusedBeat;
@@ -26,19 +26,24 @@ export function openLimits(options: {
 }): Limits {
   const { db, clock, limits, parts } = options;
   const onError = options.onError('could not report dropped facts');
-  const outside = createOutsideWrites({ db, clock, limits, onError });
+  const writeLimits = createWriteLimits({ db, clock, limits, onError });
   options.tail.subscribe(({ kind, node_instance_id }) => {
     // The machine was assigned to an allocation, whose tenant must not pay for earlier writes.
     if (kind === 'allocation.provisioning' && node_instance_id)
-      outside.resetInstance(node_instance_id as NodeInstanceId);
+      writeLimits.resetInstance(node_instance_id as NodeInstanceId);
   });
   const deferred = createDeferredReports(clock);
-  const refusedBeats = createRefusedBeats(db, clock, outside, options.onError('could not record refused heartbeats'));
+  const refusedBeats = createRefusedBeats(
+    db,
+    clock,
+    writeLimits,
+    options.onError('could not record refused heartbeats'),
+  );
   parts.defer(async () => {
     deferred.stop();
     await refusedBeats.stop();
-    await outside.stop();
+    await writeLimits.stop();
   });
   const rates = createRequestRates(clock, limits.requests);
-  return { outside, deferred, rates, reportRefusedBeat: refusedBeats.report };
+  return { writeLimits, deferred, rates, reportRefusedBeat: refusedBeats.report };
 }

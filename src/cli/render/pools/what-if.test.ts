@@ -17,7 +17,7 @@ test('shows the summary, the affected boots and the next commands', () => {
   expect(render()).toEqual([
     '! With 400 s, 1 of 41 boots would have been given up although it arrived; it would have been',
     '  rescued.',
-    '  The current budget (720 s, set by the pool) would have failed none of these healthy boots.',
+    '  The current budget (720 s, set by the pool) would have failed none of the boots that arrived.',
     '  Of future boots that arrive, 2.5 % would take longer.',
     '  The one stuck boot would have been found 320 s sooner.',
     '  Based on 41 boots recorded since 2026-01-01 12:01:00Z (9m ago).',

@@ -1,4 +1,7 @@
-/** Renders the effect of another budget on recorded boots: a summary, then each affected boot. */
+/**
+ * Renders what another budget would have done to recorded boots: a summary, then the healthy boots
+ * it would have failed, and the stuck boots. Both lists are limited.
+ */
 import type { WhatIf } from '../../../contract/supervision/boots.ts';
 import {
   headlineOf,
@@ -62,7 +65,7 @@ function currentBudgetSentence({ current, budget_seconds, boots }: WhatIf): stri
   const source = sourceWords[budget_source];
   if (boots === 0) return `The current budget is ${inSeconds(currentSeconds)}, ${source}.`;
   if (currentSeconds === budget_seconds) return `This is the current budget, ${source}.`;
-  return `The current budget (${inSeconds(currentSeconds)}, ${source}) would have failed ${false_kill_count || 'none'} of these healthy boots.`;
+  return `The current budget (${inSeconds(currentSeconds)}, ${source}) would have failed ${false_kill_count || 'none'} of the boots that arrived.`;
 }
 
 function basisSentence({ boots, oldest_at }: WhatIf, { nowMs }: RenderContext): string {

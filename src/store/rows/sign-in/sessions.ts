@@ -92,16 +92,16 @@ export async function sessionBySecret(db: Queryable, secret: string): Promise<Fo
 }
 
 /**
- * Whether a session has not ended, was used since `idleSince`, and has a token that is not revoked.
+ * Whether a session has not ended, was used since `idleCutoff`, and has a token that is not revoked.
  */
-export async function isSessionOpen(db: Queryable, id: string, idleSince: Date): Promise<boolean> {
+export async function isSessionOpen(db: Queryable, id: string, idleCutoff: Date): Promise<boolean> {
   const rows = await db.query(
     `select from sessions s
      join tokens t using (token_id)
      where s.session_id = $1
        and s.last_used_at > $2
        and t.revoked_at is null`,
-    [id, idleSince],
+    [id, idleCutoff],
     { prepared: true },
   );
   return rows.length > 0;
@@ -133,7 +133,7 @@ export interface SessionQuery {
   after: string | undefined;
   limit: number;
   now: Date;
-  idleSince: Date;
+  idleCutoff: Date;
 }
 
 export interface ListedSession extends SessionRow, Pick<TokenRow, 'name' | 'role' | 'tenant'> {}
@@ -153,7 +153,7 @@ export async function listSessions(db: Queryable, query: SessionQuery): Promise<
        and (t.expires_at is null or t.expires_at > $4)
      order by s.session_id
      limit $3`,
-    [query.token_id, query.after ?? '', query.limit + 1, query.now, query.idleSince],
+    [query.token_id, query.after ?? '', query.limit + 1, query.now, query.idleCutoff],
   );
 }
 

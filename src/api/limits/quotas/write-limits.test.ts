@@ -16,7 +16,7 @@ import { recordEvidence } from '../../../store/evidence/evidence.ts';
 
 import { createAccounts } from './accounts.ts';
 import { createDeferredReports } from './deferred-reports.ts';
-import { createOutsideWrites } from './outside-writes.ts';
+import { createWriteLimits } from './write-limits.ts';
 import { instanceWriter, type Writer } from './writers.ts';
 
 let store: Awaited<ReturnType<typeof testStore>>;
@@ -46,7 +46,7 @@ const address = (id: string): Writer => ({
 function openWrites() {
   const clock = virtualClock();
   const errors: unknown[] = [];
-  const writes = createOutsideWrites({ db: store.db, clock, limits, onError: (error) => errors.push(error) });
+  const writes = createWriteLimits({ db: store.db, clock, limits, onError: (error) => errors.push(error) });
   const fact = (correlation_id: string): Fact => ({
     ...{
       at: now(clock),

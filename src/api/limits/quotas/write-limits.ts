@@ -1,7 +1,7 @@
 /**
- * Limits the evidence that callers cause. `recordEvidence` charges each fact to its caller. A
- * caller without allowance, or with too many writes in progress, gets 429. Facts that no caller
- * waits for are dropped if there is no allowance for them.
+ * Limits what callers cause the server to write: evidence, charged by `recordEvidence`, and other
+ * rows. A caller without allowance, or with too many writes in progress, gets 429. Facts that no
+ * caller waits for are dropped if there is no allowance for them.
  */
 import type { Clock } from '../../../base/clock.ts';
 import type { NodeInstanceId } from '../../../base/ids.ts';
@@ -20,7 +20,7 @@ export interface Amount {
   bytes: number;
 }
 
-export interface OutsideWrites {
+export interface WriteLimits {
   /** Seconds until the writer has allowance; 0 if it has some. */
   waitSeconds(writer: Writer): number;
   /**
@@ -54,11 +54,11 @@ export interface OutsideWrites {
   resetInstance(id: NodeInstanceId): void;
   /** Counts a deferred status report. A newer one may replace it. */
   countDeferred(writer: Writer): void;
-  figures(): OutsideFigures;
+  figures(): WriteLimitFigures;
   stop(): Promise<void>;
 }
 
-export interface OutsideFigures {
+export interface WriteLimitFigures {
   accounts: number;
   losses: ReadonlyMap<Writer['kind'], Losses>;
 }
@@ -68,36 +68,36 @@ const maxRetrySeconds = 60;
 /** A write in progress usually ends within this time. */
 const busyRetrySeconds = 1;
 
-export function createOutsideWrites(options: {
+export function createWriteLimits(options: {
   db: Database;
   clock: Clock;
   limits: LimitSettings;
   onError: (error: unknown) => void;
-}): OutsideWrites {
+}): WriteLimits {
   const { db, clock, limits } = options;
   const accounts = createAccounts(clock);
   const losses = createDropReports({ ...options, window_seconds: limits.window_seconds });
   const everybody = { kind: 'everybody', key: '' } as const;
-  const drawsOf = (writer: Writer) =>
+  const accountsOf = (writer: Writer) =>
     [...writer.draws, everybody].map(({ kind, key }) => ({ key: `${kind} ${key}`, quota: limits[kind] }));
 
   const charge = (writer: Writer, rows: number, bytes: number) => {
-    for (const { key, quota } of drawsOf(writer)) accounts.charge(key, quota, rows, bytes + rows * rowOverheadBytes);
+    for (const { key, quota } of accountsOf(writer)) accounts.charge(key, quota, rows, bytes + rows * rowOverheadBytes);
   };
   const waitSeconds = (writer: Writer) =>
-    Math.max(...drawsOf(writer).map(({ key, quota }) => accounts.waitSeconds(key, quota)));
+    Math.max(...accountsOf(writer).map(({ key, quota }) => accounts.waitSeconds(key, quota)));
   const isBusy = (writer: Writer) =>
     writer.draws.some(
       ({ kind, key }) => accounts.inProgress(`${kind} ${key}`) >= (maxWritesInProgress[kind] ?? Infinity),
     );
   const reserveNow = (writer: Writer, { rows, bytes }: Amount) => {
     // Do not reserve from `everybody`: requests whose bodies never arrive could hold all of it.
-    const draws = writer.draws.map(({ kind, key }) => ({ key: `${kind} ${key}`, quota: limits[kind] }));
+    const ownAccounts = writer.draws.map(({ kind, key }) => ({ key: `${kind} ${key}`, quota: limits[kind] }));
     const withOverhead = bytes + rows * rowOverheadBytes;
-    for (const { key, quota } of draws) accounts.reserve(key, quota, rows, withOverhead);
+    for (const { key, quota } of ownAccounts) accounts.reserve(key, quota, rows, withOverhead);
     let isReserved = true;
     return () => {
-      if (isReserved) for (const { key } of draws) accounts.release(key, rows, withOverhead);
+      if (isReserved) for (const { key } of ownAccounts) accounts.release(key, rows, withOverhead);
       isReserved = false;
     };
   };
