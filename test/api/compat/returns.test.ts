@@ -233,7 +233,8 @@ describe('a join token', () => {
     fixture.client.call('join-token-create', { params: { pool }, body });
 
   it('is refused after its expiry, which the verdict on its machines and their explanation name', async () => {
-    await createProtocolPool(fixture, 'expiring', { heartbeat: { stale_after_seconds: 1 } });
+    // Long enough for the refusal to be recorded before the verdict, also on a slow host.
+    await createProtocolPool(fixture, 'expiring', { heartbeat: { stale_after_seconds: 4 } });
     const { token = '', token_id, expires_at } = await createJoinToken('expiring', { ttl_seconds: 4 });
     const client = agentFieldClient(fixture.url, token);
     const communication_config = { protocols: ['http'], heartbeat_interval: '500ms' };
