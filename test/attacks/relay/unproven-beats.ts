@@ -25,8 +25,9 @@ const credentialCheck: SourceEdit[] = [
   },
   {
     file: 'src/store/agents/sessions/agent-sessions.ts',
-    find: '    forget,\n    renew,\n',
-    replace: '    forget,\n    renew,\n    findInstance: async (id: any) => remember((await readById(id)) as never),\n',
+    find: '    renew,\n    async whyFenced(id) {\n',
+    replace:
+      '    renew,\n    findInstance: async (id: any) => remember((await readById(id)) as never),\n    async whyFenced(id) {\n',
   },
 ];
 

@@ -76,7 +76,7 @@ export async function countRefused(
 export const writeReservation: SourceEdit[] = [
   {
     file: 'src/api/limits/quotas/write-limits.ts',
-    find: 'for (const { key, quota } of draws) accounts.reserve(key, quota, rows, withOverhead);',
+    find: 'for (const { key, quota } of ownAccounts) accounts.reserve(key, quota, rows, withOverhead);',
     replace: '',
   },
 ];

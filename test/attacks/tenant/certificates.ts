@@ -8,7 +8,7 @@ export const certificatesAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/routes/certificates.ts',
-        find: '!canSee(person().visibility, allocation.tenant)',
+        find: '!canSee(visibility, allocation.tenant)',
         replace: 'false',
       },
     ],

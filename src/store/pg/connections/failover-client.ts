@@ -50,6 +50,9 @@ export class FailoverClient extends pg.Client {
     this.#config = atLogin;
     this.#idleTransactionMs = idle_in_transaction_session_timeout;
     this.#address = address;
+    // An error between the login and the caller's own listener must not end the process. The next
+    // statement reports it.
+    this.on('error', () => {});
     if (!isSearched(address)) return;
     const { connection } = this as unknown as ClientState;
     connection.on('errorMessage', ({ code }) => {
