@@ -1,15 +1,23 @@
 /** actionlint accepts the workflows of GitHub, and they run the commands of this repository. */
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { root } from '../../packaging/build/paths.ts';
 import { withOutsider } from './support/outsider.ts';
 
+interface Step {
+  uses?: string;
+  run?: string;
+  env?: Record<string, string>;
+}
+
 interface Workflow {
   permissions: object;
-  jobs: Record<string, { uses?: string; needs?: string; steps?: { uses?: string; run?: string }[] }>;
+  jobs: Record<string, { uses?: string; needs?: string; steps?: Step[] }>;
 }
 
 const folder = join(root, '.github/workflows');
@@ -55,10 +63,34 @@ it('CI and release run the commands of this repository', () => {
   expect(release).toMatch(/^npm run release$/m);
   expect(read('release.yml').jobs).toMatchObject({
     test: { uses: './.github/workflows/ci.yml' },
-    release: { needs: 'test', environment: 'release' },
+    build: { needs: 'test' },
+    release: { needs: 'build', environment: 'release' },
   });
   // The workflow verifies with the commands that the page gives to operators.
   const page = readFileSync(join(root, 'docs/how-to/verify-a-release.md'), 'utf8');
   const [command = ''] = /^openssl pkeyutl .*$/m.exec(page) ?? [];
   expect(release).toContain(command);
+});
+
+it('the job with the key of a release runs only programs of the runner, which sign as the page verifies', () => {
+  const { jobs } = read('release.yml');
+  const holders = Object.entries(jobs).filter(([, job]) => /secrets\.|"environment"/.test(JSON.stringify(job)));
+  expect(holders.map(([name]) => name)).toEqual(['release']);
+  const steps = jobs.release?.steps ?? [];
+  expect(steps.filter(({ uses, run }) => /checkout|setup-|\bnp[mx]\b|\bnode\b/.test(`${uses} ${run}`))).toEqual([]);
+
+  const folder = mkdtempSync(join(tmpdir(), 'slipway-signing-'));
+  try {
+    writeFileSync(join(folder, 'content'), 'content');
+    const key = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' });
+    const env = { ...process.env, RELEASE_KEY: `${key}`, KEY_FILE: join(folder, 'key.pem') };
+    const [sign, verify] = steps.flatMap(({ run }) => run ?? []);
+    const script = `sha256sum content > SHA256SUMS\n${sign}\n${verify}\nls`;
+    const { status, stdout, stderr } = spawnSync('sh', ['-euc', script], { cwd: folder, env, encoding: 'utf8' });
+    expect(status, stderr).toBe(0);
+    expect(stdout).toContain('Signature Verified Successfully');
+    expect(stdout).not.toContain('key.pem');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
