@@ -23,12 +23,23 @@ const { values } = parseArgs({
   options: {
     into: { type: 'string', default: join(root, 'dist/release') },
     /** Builds these artefacts alone. The npm package takes seconds. */
-    only: { type: 'string', multiple: true, default: artefacts },
+    only: { type: 'string', multiple: true },
   },
 });
-const unknown = values.only.find((name) => !artefacts.includes(name));
+const wanted = values.only ?? artefacts;
+/** Otherwise a developer without podman still gets the other artefacts. */
+const mustBuildAll = values.only !== undefined || process.env.CI === 'true';
+const unknown = wanted.find((name) => !artefacts.includes(name));
 if (unknown !== undefined) throw new Error(`--only ${unknown} is not one of ${artefacts.join(', ')}`);
-const isWanted = (name: string) => values.only.includes(name);
+const obstacles: Record<string, () => string | null> = { debian: dpkgObstacle, image: imageObstacle };
+// Checked before the build, which takes minutes.
+const possible = wanted.filter((name) => {
+  const obstacle = obstacles[name]?.() ?? null;
+  if (obstacle !== null && mustBuildAll) throw new Error(`cannot build the artefact ${name}: ${obstacle}`);
+  if (obstacle !== null) console.log(`skipped the artefact ${name}: ${obstacle}`);
+  return obstacle === null;
+});
+const builds = (name: string) => possible.includes(name);
 
 const folder = resolve(values.into);
 const staging = join(folder, stagingName);
@@ -46,28 +57,19 @@ async function sha256(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** True if the artefact is wanted and possible. Says why it is not possible. */
-function mayBuild(name: string, what: string, obstacleOf: () => string | null): boolean {
-  if (!isWanted(name)) return false;
-  const obstacle = obstacleOf();
-  if (obstacle !== null) console.log(`no ${what}: ${obstacle}`);
-  return obstacle === null;
-}
-
 async function buildArtefacts(): Promise<void> {
   // npm expects the files of a package below this name.
   const tree = join(staging, 'package');
   const packages = await buildTree(tree);
-  if (isWanted('npm')) await writeTarball(tree, join(folder, `${base}.tgz`), date);
+  if (builds('npm')) await writeTarball(tree, join(folder, `${base}.tgz`), date);
   writeFileSync(join(folder, `${base}.cdx.json`), sbomOf(packages, date));
-  if (values.only.every((name) => name === 'npm')) return;
+  if (possible.every((name) => name === 'npm')) return;
   const whole = join(staging, `${base}-linux-${process.arch}`);
   renameSync(tree, whole);
   addPrograms(whole);
-  if (isWanted('archive')) await writeTarball(whole, join(folder, `${base}-linux-${process.arch}.tar.gz`), date);
-  if (mayBuild('debian', 'Debian package', dpkgObstacle))
-    writeDebianPackage(whole, join(staging, 'debian'), folder, date);
-  if (mayBuild('image', 'image', imageObstacle)) await writeImage(whole, join(staging, 'image'), folder, date);
+  if (builds('archive')) await writeTarball(whole, join(folder, `${base}-linux-${process.arch}.tar.gz`), date);
+  if (builds('debian')) writeDebianPackage(whole, join(staging, 'debian'), folder, date);
+  if (builds('image')) await writeImage(whole, join(staging, 'image'), folder, date);
 }
 
 emptyOutput(folder);

@@ -1,9 +1,13 @@
-/** A release empties its folder without deleting anything that is not of a release. */
+/**
+ * A release empties its folder without deleting anything that is not of a release, and fails if an
+ * artefact that it must build is impossible.
+ */
+import { spawnSync } from 'node:child_process';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { emptyOutput, stagingName } from '../../packaging/build/output.ts';
-import { files, newFolder, removeFolder } from './support/artefacts.ts';
+import { files, newFolder, removeFolder, root } from './support/artefacts.ts';
 
 const folders: string[] = [];
 afterEach(() => Promise.all(folders.splice(0).map(removeFolder)));
@@ -35,4 +39,18 @@ test('deletes an earlier release, also one that was killed, and makes a new fold
   expect(await readdir(folder)).toEqual([]);
   emptyOutput(join(folder, 'made/deep'));
   expect(await readdir(join(folder, 'made/deep'))).toEqual([]);
+});
+
+test.each([
+  ['--only image', ['--only', 'image'], {}, 'cannot build the artefact image: this host has no podman'],
+  ['CI', [], { CI: 'true' }, 'cannot build the artefact debian: this host has no dpkg-deb'],
+])('fails with %s where a program is missing', async (_, only, env, message) => {
+  const folder = await folderWith([]);
+  const command = [join(root, 'scripts/release.ts'), '--into', join(folder, 'out'), ...only];
+  // No program is in this folder.
+  const empty = { PATH: folder, SOURCE_DATE_EPOCH: '1', ...env };
+  const { status, stderr } = spawnSync(process.execPath, command, { env: empty, encoding: 'utf8' });
+  expect(stderr).toContain(message);
+  expect(status).not.toBe(0);
+  expect(await readdir(folder)).toEqual([]);
 });
