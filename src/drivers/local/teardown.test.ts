@@ -128,7 +128,7 @@ describe('destroy', () => {
     await mkdir(outside);
     await writeFile(join(outside, 'data'), 'keep me');
     const target = fixture.withSpec({});
-    fixture.open();
+    await mkdir(fixture.nodes_dir);
     await symlink(outside, fixture.directory(target));
     expect(await fixture.open().ensure(target)).toMatchObject({ outcome: 'failed', code: 'directory_of_another' });
     expect(await fixture.open().prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({ code: 'not_absent' });
