@@ -146,9 +146,10 @@ withOutsider('helm', ({ place }) => {
 
     it('leave the server enough time to stop', () => {
       const { drain_seconds } = readSettings(server.args.slice(1), secrets);
-      expect(drain_seconds).toBeGreaterThan(
-        server.readinessProbe.periodSeconds * server.readinessProbe.failureThreshold,
-      );
+      const noticedSeconds = server.readinessProbe.periodSeconds * server.readinessProbe.failureThreshold;
+      if (valueSet === 'external' || valueSet === 'everything') expect(drain_seconds).toBeGreaterThan(noticedSeconds);
+      // On the embedded database nothing can continue while the pod drains.
+      else expect(drain_seconds).toBe(0);
       expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThan(drain_seconds + longestStopSeconds);
     });
   });
@@ -161,6 +162,11 @@ withOutsider('helm', ({ place }) => {
     });
     expect(deployment.spec.strategy).toEqual({ type: 'Recreate' });
     expect(find('PodDisruptionBudget')).toBeUndefined();
+  });
+
+  it('need no time for a drain of the embedded database', () => {
+    const { pod } = chart.render('embedded', ['drainSeconds=60', 'terminationGracePeriodSeconds=45']);
+    expect(pod.spec.terminationGracePeriodSeconds).toBe(45);
   });
 
   it.each(['external', 'numeric'] as const)('copy the key file of the %s values to memory only', (valueSet) => {

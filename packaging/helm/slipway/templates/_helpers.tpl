@@ -32,8 +32,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and (gt (int $values.replicas) 1) (not $values.database.existingSecret) }}{{ fail (printf "%d replicas need an external PostgreSQL: set database.existingSecret, or replicas to 1. The embedded database belongs to one replica." (int $values.replicas)) }}{{ end }}
 {{- if and $values.database.existingSecret (not $values.keys.existingSecret) }}{{ fail "Set keys.existingSecret: with an external database nothing in the pod is kept, and every replica needs the same key file." }}{{ end }}
 {{- if and $values.serviceMonitor.enabled (not $values.serviceMonitor.token.existingSecret) }}{{ fail "Set serviceMonitor.token.existingSecret to a secret with a token of the role viewer. /metrics needs one." }}{{ end }}
-{{- $minimum := add (int $values.drainSeconds) 45 }}
-{{- if lt (int $values.terminationGracePeriodSeconds) (int $minimum) }}{{ fail (printf "Set terminationGracePeriodSeconds to at least %d: drainSeconds, and 45 s in which the server stops." (int $minimum)) }}{{ end }}
+{{- $minimum := add (ternary (int $values.drainSeconds) 0 (not (empty $values.database.existingSecret))) 45 }}
+{{- if lt (int $values.terminationGracePeriodSeconds) (int $minimum) }}{{ fail (printf "Set terminationGracePeriodSeconds to at least %d: drainSeconds with an external database, and 45 s in which the server stops." (int $minimum)) }}{{ end }}
 {{- end }}
 
 {{- /* What the server and its init container have in common. */ -}}
