@@ -1,14 +1,18 @@
 #!/usr/bin/node
 /**
- * Asks the server in this container whether it is alive. It serves plain HTTP or TLS, and its
- * certificate does not name this address.
+ * Asks the server in this container whether it is alive, at the address that the variables name. It
+ * serves plain HTTP or TLS, and its certificate does not name this address.
  */
 import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
 
+const host = process.env.SLIPWAY_HOST || '0.0.0.0';
+/** A server that listens on all addresses is asked on loopback. */
+const loopback = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+
 const options = {
-  host: '127.0.0.1',
-  port: process.env.SLIPWAY_PORT ?? 7070,
+  host: loopback[host] ?? host,
+  port: process.env.SLIPWAY_PORT || 7070,
   path: '/healthz',
   rejectUnauthorized: false,
   timeout: 4000,
