@@ -66,7 +66,10 @@ async function serve(): Promise<void> {
   const redact = redactorOf(await readServerFile(settings.config), settings);
   const log = createLog({ level: settings.log_level, redact });
   const stopRequest = listenForStop(log);
-  let reload = async () => log.info('still starting; the settings are not reloaded');
+  let isReloadRequested = false;
+  let reload = async () => {
+    isReloadRequested = true;
+  };
   process.on('SIGHUP', () => void reload());
   let server: RunningServer;
   try {
@@ -77,6 +80,7 @@ async function serve(): Promise<void> {
     process.exit(0);
   }
   reload = server.reload;
+  if (isReloadRequested) void reload();
   say(welcome(server));
   server.lost.then((reason) => {
     log.fatal({ error: reason }, 'this server must stop');

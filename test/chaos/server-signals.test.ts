@@ -74,6 +74,15 @@ describe('SIGHUP', () => {
   });
 });
 
+it('reloads after the start if SIGHUP comes during it', async () => {
+  const server = spawnProgram(args);
+  await until('the database to start', postmasterPid);
+  await writeFile(config, 'budgets: { provision_seconds: 333 }\n');
+  server.child.kill('SIGHUP');
+  await until('the reload', () => server.output().includes('"changed":["budgets"]'));
+  await server.end('SIGTERM');
+});
+
 it.for(['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGXCPU'] as const)('stops its database at %s', async (signal) => {
   const server = await spawnMain(args);
   const pid = postmasterPid() ?? 0;
