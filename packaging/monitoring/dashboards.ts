@@ -66,7 +66,6 @@ export const dashboards: Record<string, Dashboard> = {
             '{{pool}} {{state}}': 'max by (pool, state) (slipway_pool_nodes)',
             '{{pool}} at most': 'max by (pool) (slipway_pool_max_nodes)',
           }),
-          graph('Replicas by version', 'short', { '{{version}}': 'count by (version) (slipway_build_info)' }),
           graph('Duration of operations, 90th percentile', 's', {
             '{{kind}}': `histogram_quantile(0.9, sum by (le, kind) (${rate('slipway_operation_seconds_bucket')}))`,
           }),
