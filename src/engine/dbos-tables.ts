@@ -24,9 +24,8 @@ export async function withLaunchLock<T>(pool: Pool, clock: Clock, work: () => Pr
     }
     return await work();
   } finally {
-    // A pooler may keep the session, and with it the lock, when the connection closes.
+    // Closing the connection ends its session, and so the lock, unless a pooler keeps the session.
     await client.query('select pg_advisory_unlock($1)', [launchLock]).catch(() => {});
-    // Closing the session releases the lock, even if the session is broken.
     client.release(true);
   }
 }

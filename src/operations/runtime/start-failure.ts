@@ -32,7 +32,7 @@ const explanations: Record<string, Explanation> = {
     remedy: 'Stop what listens there, or choose another --port.',
   },
   EACCES: {
-    what: 'a file or port may not be used',
+    what: 'permission denied for a file or port',
     remedy: 'Choose a --data-dir and a --port that this user may use.',
   },
   EROFS: {
