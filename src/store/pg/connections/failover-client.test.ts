@@ -1,9 +1,12 @@
 /** Tests a URL with several servers on a real primary with a streaming standby. */
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { type PostgresPair, postgresPair } from '../../../../test/support/postgres-pair.ts';
 import { until } from '../../../../test/support/until.ts';
 import { systemClock } from '../../../base/clock.ts';
 import { type Database, openDatabase, StoreUnavailable, single } from '../database.ts';
+import { FailoverClient } from './failover-client.ts';
 import { watchStore } from './store-watch.ts';
 
 /** Far below the time after which TCP would give a lost connection up. */
@@ -106,4 +109,25 @@ test('reports a wrong password as such, not as a server that is away', async () 
   const { url } = await postgresPair();
   const db = open(url.replace(/:[^:@]+@/, ':wrong@'));
   await expect(db.query('select 1')).rejects.toThrow('password authentication failed');
+});
+
+test('a connection that is dropped during its search fails, and does not end the process', async () => {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const client = new FailoverClient({
+    connectionString: `postgres://127.0.0.1:${port}/nothing?target_session_attrs=primary`,
+  });
+  client.on('error', () => {});
+  const asked = once(server, 'connection');
+  const outcome = client.connect().catch((error: unknown) => error);
+  const [socket] = (await asked) as [Socket];
+  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
+  const closed = new Promise((resolve) => stream.once('close', resolve));
+  stream.destroy(new Error('lost reply'));
+  await closed;
+  socket.destroy();
+  expect(await outcome).toMatchObject({ code: 'ECONNREFUSED' });
 });

@@ -55,6 +55,8 @@ export class FailoverClient extends pg.Client {
     this.on('error', () => {});
     if (!isSearched(address)) return;
     const { connection } = this as unknown as ClientState;
+    // During the search pg does not listen yet, and an error without a listener ends the process.
+    connection.stream.on('error', () => {});
     connection.on('errorMessage', ({ code }) => {
       if (code === readOnlyState) connection.stream.destroy();
     });
