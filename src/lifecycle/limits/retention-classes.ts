@@ -77,12 +77,12 @@ export const timedClasses = {
     tables: ['nodes', 'instances', 'heartbeats', 'probes', 'boot_stages', 'boot_signs', 'node_log_ends', 'node_looks'],
     since: 'the retirement of the node, or the end of an earlier instance of a live node',
     stays:
-      'nodes that are not retired, or that still have an allocation, operation, task, log, open finding or residue that is not gone; of a live node the present instance, the last one that registered, the last one of each join token, and instances that are not proven clean',
+      'nodes that are not retired, or that still have an allocation, operation, task, log, open finding or residue that is not gone; instances with a credential whose machine is not proven absent, with their nodes; of a live node the present instance, the last one that registered, the last one of each join token, and instances that are not proven clean',
   },
   residue: {
     tables: ['residue'],
     since: 'the proof that the resource is gone',
-    stays: 'open and adopted residue, and residue of an allocation or a present instance that still exists',
+    stays: 'open and adopted residue, and residue of an allocation or an instance that still exists',
   },
   boots: {
     tables: ['boot_samples', 'budget_changes'],

@@ -4,6 +4,7 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { newNodeInstanceId, newResidueId, newTaskId, newWorkflowId } from '../../base/ids.ts';
 import { defaultRetentionSeconds, otherTables, timedClasses } from '../../lifecycle/limits/retention-classes.ts';
+import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import { verifySlice } from '../history/verify-rows.ts';
 import type { Database } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
@@ -295,6 +296,30 @@ describe('a row that something needs stays', () => {
     await passDays(91);
     await pruneAll();
     expect(await remains(life)).toEqual([]);
+  });
+
+  test('a machine with a credential, until it is proven absent', async () => {
+    const { node } = await wholeLife();
+    const { node_id, node_instance_id } = node;
+    const live = await fleet.node('ready');
+    const earlier = await earlierInstance(live, { credential_hash: Buffer.from('earlier') });
+    await db.query('update instances set credential_hash = $2 where node_instance_id = $1', [
+      node_instance_id,
+      Buffer.from('retired'),
+    ]);
+    const prove = (kind: 'proof.revoked' | 'proof.absent', of: { node_instance_id: string | null; node_id: string }) =>
+      recordEvidence(db, [{ at: fleet.now(), layer: 'provider', kind, summary: kind, ...of } as Fact]);
+    await prove('proof.revoked', node);
+    await passDays(400);
+    await pruneAll();
+    expect(await exists('instances', 'node_instance_id', node_instance_id)).toBe(true);
+    expect(await exists('nodes', 'node_id', node_id)).toBe(true);
+    expect(await exists('instances', 'node_instance_id', earlier)).toBe(true);
+    await prove('proof.absent', node);
+    await prove('proof.absent', { node_id: live.node_id, node_instance_id: earlier });
+    await pruneAll();
+    expect(await exists('nodes', 'node_id', node_id)).toBe(false);
+    expect(await exists('instances', 'node_instance_id', earlier)).toBe(false);
   });
 
   test('a retired node with an open finding', async () => {

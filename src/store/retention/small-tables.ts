@@ -26,9 +26,8 @@ export const smallTables: readonly SmallTable[] = [
       and not exists (select from allocations where allocations.allocation_id = residue.allocation_id)
       -- The proof of the resource may be the proof that the machine is gone.
       and not exists (
-        select from nodes
-        where nodes.node_id = residue.node_id
-          and nodes.node_instance_id = residue.node_instance_id)`,
+        select from instances
+        where instances.node_instance_id = residue.node_instance_id)`,
   },
   {
     of: 'boots',

@@ -5,6 +5,7 @@
  */
 import type { IdKind } from '../../base/ids.ts';
 import type { TimedClass } from '../../lifecycle/limits/retention-classes.ts';
+import { provenAbsent } from '../rows/proven-absent.ts';
 
 /** The ids that one pass looks at. */
 export const pageSize = 500;
@@ -229,6 +230,14 @@ const deleteOfInstances = (ended: string) =>
     )
     .join(',');
 
+/**
+ * The machine may still return with its credential. It then learns that it is fenced, which ends
+ * its command; with an unknown credential the command would run on.
+ */
+const mayReturn = (instance: string) => `(
+  coalesce(${instance}.credential_hash, ${instance}.next_credential_hash) is not null
+  and not ${provenAbsent(`${instance}.node_instance_id`)})`;
+
 const instances: Walk = {
   of: 'nodes',
   ids: 'instance',
@@ -241,6 +250,7 @@ const instances: Walk = {
       where instance.node_instance_id = any($1)
         and instance.fenced_at < $2
         and instance.node_instance_id is distinct from node.node_instance_id
+        and not ${mayReturn('instance')}
         and not exists (select from tasks where tasks.node_instance_id = instance.node_instance_id)
         and not exists (select from node_log_chunks chunk where chunk.node_instance_id = instance.node_instance_id)
         and not exists (
@@ -306,6 +316,10 @@ const nodes: Walk = {
           select from residue
           where residue.node_id = node.node_id
             and residue.status <> 'gone')
+        and not exists (
+          select from instances instance
+          where instance.node_id = node.node_id
+            and ${mayReturn('instance')})
       for update skip locked
     ),
     ended_instances as materialized (

@@ -1,10 +1,10 @@
 /** Selects machines to inspect, and records when they were inspected and with which result. */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { isOwn } from '../evidence/own-facts.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { poolsOfDrivers } from '../rows/pools.ts';
+import { provenAbsent } from '../rows/proven-absent.ts';
 import { amendNodes } from '../transitions/amend-node.ts';
 
 /** Everything that a driver needs to inspect a machine. */
@@ -146,22 +146,6 @@ export async function recordObservations(
     })),
   );
 }
-
-/** SQL: the instance was proven absent. Such an instance never returns, so this is no drift. */
-const provenAbsent = (instance: string) => `(
-  exists (
-    select 1
-    from evidence proof
-    where proof.node_instance_id = ${instance}
-      and proof.layer = 'provider'
-      and proof.kind = 'proof.absent'
-      and ${isOwn('proof')})
-  or exists (
-    select 1
-    from residue entry
-    where entry.node_instance_id = ${instance}
-      and entry.status = 'gone'
-      and entry.proof ->> 'kind' = 'absent'))`;
 
 /** Returns the given instances that were proven absent. */
 export async function findProvenAbsent(

@@ -1,0 +1,17 @@
+import { isOwn } from '../evidence/own-facts.ts';
+
+/** SQL: the machine of the instance was proven absent, so it never returns. */
+export const provenAbsent = (instance: string) => `(
+  exists (
+    select 1
+    from evidence proof
+    where proof.node_instance_id = ${instance}
+      and proof.layer = 'provider'
+      and proof.kind = 'proof.absent'
+      and ${isOwn('proof')})
+  or exists (
+    select 1
+    from residue entry
+    where entry.node_instance_id = ${instance}
+      and entry.status = 'gone'
+      and entry.proof ->> 'kind' = 'absent'))`;
