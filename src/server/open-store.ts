@@ -68,6 +68,6 @@ export async function openStore({ settings, log, data_dir, parts, onError, redac
   recordLostHistory({ db, clock, tail, log, onError });
   db.whenEvidence(() => tail.nudge());
   await followTaskKeys(installation, tail, onError('the task keys could not be read; housekeeping reads them again'));
-  const lost = embedded?.lost ?? new Promise<Error>(() => {});
+  const lost = embedded ? Promise.race([embedded.lost, tail.lost]) : tail.lost;
   return { owner_url, db, watch, clock, installation, tail, lost };
 }

@@ -127,6 +127,7 @@ test('batches more facts the longer the last batch took', async () => {
       poke: none,
       lagMs: () => 0,
       whenHistoryChanged: () => {},
+      lost: new Promise(none),
       position: () => '7-0',
       stop: async () => undefined,
     },

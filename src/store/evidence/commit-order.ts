@@ -93,6 +93,8 @@ export async function resumeFrom(db: Pick<Queryable, 'query'>, cursor: Cursor): 
 export interface History {
   /** Rises with each restore and failover. */
   era: bigint;
+  /** The system identifier of the PostgreSQL cluster. Null if the server does not show it. */
+  cluster: string | null;
   /** The database no longer has all of the facts. */
   lost: boolean;
   /** Where a reader of these facts continues: after the last one that is still there. */
@@ -105,8 +107,8 @@ export interface History {
  * committed first. Fails on a standby, which may only be behind.
  */
 export async function checkHistory(db: Pick<Queryable, 'query'>, known: readonly Cursor[]): Promise<History> {
-  const [row] = await db.query<Cursor & { below: string; present: number }>(
-    `select evidence_settled_below()::text as below, count(fact.xid)::int as present,
+  const [row] = await db.query<Cursor & { below: string; cluster: string | null; present: number }>(
+    `select evidence_settled_below()::text as below, evidence_cluster() as cluster, count(fact.xid)::int as present,
        (array_agg(fact.xid::text order by known.place desc) filter (where fact.xid is not null))[1] as xid,
        (array_agg(fact.seq::text order by known.place desc) filter (where fact.xid is not null))[1] as seq
      from unnest($1::text[], $2::bigint[]) with ordinality as known(xid, seq, place)
@@ -119,9 +121,10 @@ export async function checkHistory(db: Pick<Queryable, 'query'>, known: readonly
      ) fact on true`,
     [known.map(({ xid }) => xid), known.map(({ seq }) => seq)],
   );
-  const { below = '0', present = 0, xid, seq } = row ?? {};
+  const { below = '0', cluster = null, present = 0, xid, seq } = row ?? {};
   return {
     era: eraOf(below),
+    cluster,
     lost: present < known.length,
     cursor: xid && seq ? { xid, seq } : await headCursor(db),
   };

@@ -68,6 +68,15 @@ beforeAll(async () => {
 
 afterAll(() => source.close());
 
+test('an era is never negative, though the timeline may be lower than when it began', async () => {
+  const changed = source.dba.transaction(async (tx) => {
+    await tx.query('select evidence_begin_era(-5)');
+    expect(await tx.query('select evidence_era()::int as era')).toEqual([{ era: 0 }]);
+    throw new Error('roll back');
+  });
+  await expect(changed).rejects.toThrow('roll back');
+});
+
 describe.each([
   { name: 'a restored dump', rows_only: false, sign: 'other_cluster' },
   { name: 'rows that were restored into a new schema', rows_only: true, sign: 'counter_went_back' },

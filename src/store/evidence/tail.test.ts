@@ -1,5 +1,5 @@
 /** The tail is woken by commits on any replica. Two database handles represent two replicas. */
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type TestDatabase, testDatabase } from '../../../test/support/database.ts';
 import { until } from '../../../test/support/until.ts';
 import { type Clock, systemClock } from '../../base/clock.ts';
@@ -213,6 +213,14 @@ test('reports its lag while an older transaction withholds a fact, and none afte
   });
 });
 
+async function reconnect(): Promise<void> {
+  const before = await listenConnections();
+  await here.query('select pg_terminate_backend(pid) from unnest($1::int[]) as pid', [before.map(({ pid }) => pid)]);
+  await until('the connection to be back', async () =>
+    (await listenConnections()).some(({ pid }) => !before.some((old) => old.pid === pid)),
+  );
+}
+
 test.for([
   { name: 'the last fact', lost: ['two'], isLost: true },
   { name: 'an earlier fact, whose transaction committed later', lost: ['one'], isLost: true },
@@ -225,12 +233,8 @@ test.for([
   await record(here, 'two');
   await until('both facts', () => received.length === 2);
   const last_read = tail.position();
-  const before = await listenConnections();
   await here.query('delete from evidence where summary = any($1)', [lost]);
-  await here.query('select pg_terminate_backend(pid) from unnest($1::int[]) as pid', [before.map(({ pid }) => pid)]);
-  await until('the connection to be back', async () =>
-    (await listenConnections()).some(({ pid }) => !before.some((old) => old.pid === pid)),
-  );
+  await reconnect();
   await record(here, 'after');
   await until('the fact after the reconnect', () => received.includes('after'));
   expect(changes.map((change) => ({ lost: change.lost, last_read: change.last_read }))).toEqual(
@@ -238,4 +242,41 @@ test.for([
   );
   expect(received).toEqual(['one', 'two', 'after']);
   await here.query(`delete from evidence where summary in ('one', 'two')`);
+});
+
+/** Replaces a function without arguments until the test ends. */
+async function replaceFunction(name: string, returns: string): Promise<void> {
+  const [former] = await here.query<{ text: string }>('select pg_get_functiondef($1::regproc) as text', [name]);
+  onTestFinished(async () => void (await here.query(former?.text ?? '')));
+  await here.query(`create or replace function ${name}() returns ${returns}`);
+}
+
+test.for([
+  { name: 'in an earlier era', era: 4, cluster: 'one', isLost: true },
+  { name: 'in another cluster', era: 5, cluster: 'other', isLost: true },
+  { name: 'as before', era: 5, cluster: 'one', isLost: false },
+])('after a reconnect to a database $name, asks for a new start: $isLost', async ({ era, cluster, isLost }) => {
+  const setEra = (value: number) =>
+    replaceFunction('evidence_era', `bigint language sql immutable parallel safe as 'select ${value}::bigint'`);
+  const setCluster = (value: string) =>
+    replaceFunction('evidence_cluster', `text language plpgsql as $$ begin return '${value}'; end $$`);
+  await setEra(5);
+  await setCluster('one');
+  const { tail, received } = await follow(here, systemClock);
+  let lost: Error | undefined;
+  void tail.lost.then((error) => {
+    lost = error;
+  });
+  await setEra(era);
+  await setCluster(cluster);
+  await reconnect();
+  if (isLost) {
+    await until('the loss', () => lost !== undefined);
+    expect(lost?.message).toContain('a new start is needed');
+    return;
+  }
+  await record(here, 'in era 5');
+  await until('the fact', () => received.length > 0);
+  expect(lost).toBe(undefined);
+  await here.query(`delete from evidence where summary = 'in era 5'`);
 });

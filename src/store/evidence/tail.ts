@@ -35,6 +35,11 @@ export interface EvidenceTail {
    * restore while this replica ran. Rows that were read before may be outdated.
    */
   whenHistoryChanged(listener: (change: HistoryChange) => void): void;
+  /**
+   * Resolves when the database is in an earlier era or in another cluster than before. New facts
+   * would sort before old ones, and only a start begins an era.
+   */
+  lost: Promise<Error>;
   stop(): Promise<void>;
 }
 
@@ -86,7 +91,8 @@ export async function startTail(options: {
   const listeners = new Set<(fact: Evidence) => void>();
   const allListeners = new Set<(fact: Evidence) => void>();
   const historyListeners: ((change: HistoryChange) => void)[] = [];
-  let { cursor, era } = await checkHistory(db, []);
+  let { cursor, era, cluster } = await checkHistory(db, []);
+  const { promise: lostDatabase, resolve: loseDatabase } = Promise.withResolvers<Error>();
   /** The last facts that were read, to check whether they still exist after a reconnect. */
   let recent: Cursor[] = cursor === startCursor ? [] : [cursor];
   /** A connection began or ended, and the next statement may reach another primary. */
@@ -135,7 +141,15 @@ export async function startTail(options: {
 
   const verifyHistory = async () => {
     const history = await checkHistory(reader(), recent);
+    const isOtherCluster = cluster !== null && history.cluster !== null && history.cluster !== cluster;
+    if (history.era < era || isOtherCluster) {
+      const error = new Error('the database was restored or replaced while this server ran: a new start is needed');
+      loseDatabase(error);
+      // Until then, nothing is read.
+      throw error;
+    }
     isHistoryUnchecked = false;
+    cluster ??= history.cluster;
     const { lost } = history;
     if (!lost && history.era === era) return;
     const last_read = formatCursor(cursor);
@@ -250,6 +264,7 @@ export async function startTail(options: {
     whenHistoryChanged(listener) {
       historyListeners.push(listener);
     },
+    lost: lostDatabase,
     async stop() {
       stopped = true;
       cancelFallback();

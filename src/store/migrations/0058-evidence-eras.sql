@@ -42,7 +42,8 @@ create function evidence_position() returns xid8 language sql volatile as $$
 $$;
 
 -- Begins an era. Only the owner of the functions may. The timeline is read whenever a statement is planned, so a promoted
--- standby is in the next era at once. The connections of a server do not outlive its timeline, so no plan is outdated.
+-- standby is in the next era at once. A session of a standby keeps no plan from before the promotion, because it could not make
+-- one. A restore may reset the timeline; the era never gets negative by that, and the next start begins a later one.
 create function evidence_begin_era(wanted bigint) returns void language plpgsql as $$
 declare
   timeline bigint := evidence_wal_timeline();
@@ -51,7 +52,7 @@ begin
     'create or replace function evidence_era() returns bigint language sql immutable parallel safe as %L',
     case
       when timeline is null then format('select %s::bigint', wanted)
-      else format($f$select %s + ('x' || left(pg_walfile_name('0/1000001'), 8))::bit(32)::bigint$f$, wanted - timeline)
+      else format($f$select greatest(0, %s + ('x' || left(pg_walfile_name('0/1000001'), 8))::bit(32)::bigint)$f$, wanted - timeline)
     end
   );
   -- Locks out writers that still stamp facts with the former era.
