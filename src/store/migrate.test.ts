@@ -227,6 +227,26 @@ test('a migration that waits for a lock lets other statements pass', async () =>
   expect(await migrating).toEqual({ applied: ['0900-column.sql'] });
 });
 
+test('sometimes waits for a lock so long that PostgreSQL would cancel an autovacuum', async () => {
+  const { url, db } = await open(testDatabase());
+  const folder = await folderWith('0900-column.sql', 'alter table heartbeats add column extra integer');
+  const { migrating } = await db.transaction(async (tx) => {
+    await tx.query('lock table heartbeats in row exclusive mode');
+    const promise = migrate(url, { folder });
+    await until('the migration to wait longer than deadlock_timeout', async () => {
+      const waiting = await db.query(
+        `select 1 from pg_locks
+         where relation = 'heartbeats'::regclass
+           and database = (select oid from pg_database where datname = current_database())
+           and clock_timestamp() - waitstart > current_setting('deadlock_timeout')::interval`,
+      );
+      return waiting.length > 0;
+    });
+    return { migrating: promise };
+  });
+  expect(await migrating).toEqual({ applied: ['0900-column.sql'] });
+});
+
 test('builds an online index with concurrent starts, and rebuilds an invalid one', async () => {
   const { url, db } = await open(testDatabase());
   const sql =

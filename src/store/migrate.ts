@@ -21,6 +21,12 @@ const ownMigrations = fileURLToPath(new URL('./migrations/', import.meta.url));
 const migrationLock = 7_213_001;
 /** Statements of other replicas queue behind a waiting migration for at most this time. */
 const lockTimeoutMs = 500;
+/**
+ * PostgreSQL cancels an autovacuum for a statement that has waited `deadlock_timeout`, by default
+ * 1 s. So one try in `triesPerLongTry` waits longer.
+ */
+const longLockTimeoutMs = 1_500;
+const triesPerLongTry = 8;
 const retryDelayMs = 250;
 const triesPerReport = 40;
 const maxTries = 240;
@@ -108,7 +114,8 @@ async function inTransaction<T>(client: pg.Client, work: () => Promise<T>): Prom
   for (let tries = 1; ; tries++) {
     try {
       await client.query('begin');
-      await client.query(`set local lock_timeout = ${lockTimeoutMs}`);
+      const timeoutMs = tries % triesPerLongTry === 0 ? longLockTimeoutMs : lockTimeoutMs;
+      await client.query(`set local lock_timeout = ${timeoutMs}`);
       const result = await work();
       await client.query('commit');
       return result;
