@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
-import { newNodeInstanceId, newResidueId, newTaskId, newWorkflowId } from '../../base/ids.ts';
+import { firstIdAt, newNodeInstanceId, newResidueId, newTaskId, newWorkflowId } from '../../base/ids.ts';
 import { defaultRetentionSeconds, otherTables, timedClasses } from '../../lifecycle/limits/retention-classes.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import { verifySlice } from '../history/verify-rows.ts';
@@ -36,8 +36,11 @@ const later = (seconds: number) => secondsLater(fleet.now(), seconds);
 async function pruneAll(): Promise<number> {
   const pruner = createPruner(db);
   let total = 0;
-  for (let deleted = 1; deleted > 0; total += deleted)
-    deleted = (await pruner.pass(defaultRetentionSeconds, fleet.now())).deleted;
+  for (let isAtEnd = false; !isAtEnd; ) {
+    const { deleted, more } = await pruner.pass(defaultRetentionSeconds, fleet.now());
+    total += deleted;
+    isAtEnd = deleted === 0 && !more;
+  }
   return total;
 }
 
@@ -426,10 +429,28 @@ test('a walk passes a page of rows that stay', async () => {
   const ended = await operation();
   await passDays(91);
   const pruner = createPruner(db);
-  await pruner.pass(defaultRetentionSeconds, fleet.now());
+  expect(await pruner.pass(defaultRetentionSeconds, fleet.now())).toMatchObject({ more: true });
   expect(await exists('operations', 'workflow_id', ended)).toBe(true);
   await pruner.pass(defaultRetentionSeconds, fleet.now());
   expect(await exists('operations', 'workflow_id', ended)).toBe(false);
+});
+
+test('walks of different lengths end together', async () => {
+  const { node_id } = await fleet.node('quarantined');
+  for (let n = 0; n < pageSize; n++) await operation({ node_id });
+  await db.query(
+    `insert into instances (node_instance_id, node_id, attempt, created_at, fenced_at, credential_hash)
+     select $1 || lpad(i::text, 11, '0'), $2, i, $3, $3, sha256(i::text::bytea)
+     from generate_series(10, $4::int) as i`,
+    [firstIdAt('instance', fleet.now()), node_id, fleet.now(), 10 + 4 * pageSize],
+  );
+  await passDays(91);
+  await pruneAll();
+  const pruner = createPruner(db);
+  let passes = 1;
+  while ((await pruner.pass(defaultRetentionSeconds, fleet.now())).more) passes++;
+  expect(passes).toBe(5);
+  await db.query('delete from instances where node_id = $1 and attempt >= 10', [node_id]);
 });
 
 test('a crash in the middle of any batch leaves whole lives, and the next pass finishes', async () => {

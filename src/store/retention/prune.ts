@@ -23,7 +23,7 @@ interface PrunedRow {
 
 export interface PrunePass {
   deleted: number;
-  /** A batch was full, so further rows wait. */
+  /** A walk is in the middle of its rows, or a batch was full. */
   more: boolean;
 }
 
@@ -68,6 +68,11 @@ async function prunePage(tx: Transaction, walk: Walk, ids: string[], keep_second
 /** Remembers where each walk is, so that rows that stay are not looked at in every pass. */
 export function createPruner(db: Database): Pruner {
   const cursors = new Map<Walk, string>();
+  /**
+   * Walks that reached their end without a deletion. They wait for the others, because walks that
+   * end in turns would never let a pass be the last.
+   */
+  const resting = new Set<Walk>();
 
   const step = async (walk: Walk, keep: RetentionSeconds, now: Date): Promise<PrunePass> => {
     const keep_seconds = keptSeconds(walk.of, keep);
@@ -78,7 +83,9 @@ export function createPruner(db: Database): Pruner {
     if (deleted === walk.max_rows) return { deleted, more: true };
     const isFull = ids.length === pageSize;
     cursors.set(walk, isFull ? (ids.at(-1) ?? '') : '');
-    return { deleted, more: isFull && deleted > 0 };
+    if (!isFull && deleted === 0) resting.add(walk);
+    // A full page may delete nothing, and rows on the next one may be due.
+    return { deleted, more: isFull };
   };
 
   return {
@@ -88,12 +95,13 @@ export function createPruner(db: Database): Pruner {
         total.deleted += deleted;
         total.more ||= more;
       };
-      for (const walk of walks) add(await step(walk, keep, now));
+      for (const walk of walks) if (!resting.has(walk)) add(await step(walk, keep, now));
       for (const each of smallTables) {
         const before = secondsLater(now, -keptSeconds(each.of, keep));
         const { length } = await db.query(pruneSmall(each), [before]);
         add({ deleted: length, more: length === maxRows });
       }
+      if (!total.more) resting.clear();
       return total;
     },
   };
