@@ -15,7 +15,8 @@ import { readAfter, readTimeline } from './evidence/evidence.ts';
 import { queuedOperations, runningHere } from './operations/executions.ts';
 import { openOperationsOf } from './operations/open-operations.ts';
 import { listOperations } from './operations/operations.ts';
-import type { Database, Transaction } from './pg/database.ts';
+import type { Database, Queryable, Transaction } from './pg/database.ts';
+import { prunedFact } from './retention/pruned.ts';
 import { walks } from './retention/walks.ts';
 import { holdersOf, listAllocations } from './rows/allocations.ts';
 import { countByStatus } from './rows/counts.ts';
@@ -209,11 +210,29 @@ describe('on a large, idle fleet', () => {
         ],
       ]),
     ),
+    'the fact of a deleted node': (tx) => prunedFact(tx, 'node', node_id, wholeFleet),
+    'the fact of a deleted allocation': (tx) => prunedFact(tx, 'allocation', allocation_id, wholeFleet),
     'the audit': (tx) => readTimeline(tx, { visibility: wholeFleet, audited: true, limit: 100 }),
   };
 
   test.for(Object.keys(cases))('reads no large table with a sequential scan: %s', async (name) => {
     expect(await largeTablesScanned(cases[name] ?? (async () => {}))).toEqual([]);
+  });
+
+  test('the fact of a deleted node is read only from the partitions of the store, and not for a tenant', async () => {
+    const plans: string[] = [];
+    const explaining: Queryable = {
+      ...db,
+      query: async (text, values) => {
+        plans.push(JSON.stringify(await db.query(`explain (format json) ${text}`, values)));
+        return [];
+      },
+    };
+    await prunedFact(explaining, 'node', node_id, tenantOnly('tenant-7'));
+    expect(plans).toEqual([]);
+    await prunedFact(explaining, 'node', node_id, wholeFleet);
+    expect(plans).toEqual([expect.stringContaining('"evidence_store')]);
+    expect(plans[0]).not.toContain('"evidence_workflow');
   });
 
   test('the check above detects a sequential scan', async () => {

@@ -23,10 +23,13 @@ export async function prunedFact(
   id: string,
   visibility: Visibility,
 ): Promise<Pruned | undefined> {
+  // The fact of a node names no tenant. Without a read, not even the time of the answer tells more.
+  if (noun === 'node' && visibility.kind === 'tenant') return undefined;
   const [fact] = await db.query<{ at: Date; data: PrunedData; owner: string | null }>(
     `select at, data, data ->> 'tenant' as owner
      from evidence
      where ${noun}_id = $1
+       and layer = 'store'
        and kind = '${noun}.pruned'
        and ${isOwn('evidence')}
      limit 1`,
