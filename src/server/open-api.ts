@@ -74,7 +74,7 @@ export async function openApi(
       log.warn(figures, 'too many connections; closing connections without a credential, and idle ones'),
   });
   const { replica_id } = services.executor;
-  const checkStore = storeReadiness({ ...store, testWrite: () => testWrite(db, replica_id) }, log);
+  const checkStore = storeReadiness({ ...store, testWrite: (onBegin) => testWrite(db, replica_id, onBegin) }, log);
   const api: ApiServices = {
     ...services,
     log,

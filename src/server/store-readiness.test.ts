@@ -40,9 +40,9 @@ function openCheck(url: string) {
     watch.stop();
     await db.close();
   });
-  const countedTestWrite = () => {
+  const countedTestWrite = (onBegin: () => void) => {
     writeTests++;
-    return testWrite(db, 'rep_test' as ReplicaId);
+    return testWrite(db, 'rep_test' as ReplicaId, onBegin);
   };
   const check = storeReadiness({ db, watch, clock: systemClock, testWrite: countedTestWrite }, { warn() {} } as never);
   return { db, check, writeTests: () => writeTests };
@@ -100,4 +100,56 @@ test('50 concurrent checks run one write test, which adds no row', async () => {
   await check();
   expect(writeTests()).toBe(1);
   expect(await counts()).toEqual(before);
+});
+
+test('a write test that waits for a connection of the pool is no commit that waits', async () => {
+  const database = await testDatabase();
+  const clock = virtualClock();
+  const watch = watchStore({ clock: systemClock });
+  const db = openDatabase({ url: database.url, watch });
+  onTestFinished(async () => {
+    watch.stop();
+    await db.close();
+    await database.drop();
+  });
+  let begin = () => {};
+  let fail: (error: Error) => void = () => {};
+  const waiting = (onBegin: () => void) => {
+    begin = onBegin;
+    return new Promise<void>((_, reject) => {
+      fail = reject;
+    });
+  };
+  const check = storeReadiness({ db, watch, clock, testWrite: waiting }, { warn() {} } as never);
+  const stateAfter = async (seconds: number) => {
+    await clock.advance(seconds * 1_000);
+    let state: string | undefined;
+    void check().then((answer) => {
+      state = answer.state;
+    });
+    return until('an answer', async () => {
+      await clock.advance(100);
+      return state;
+    });
+  };
+  expect(await stateAfter(0)).toBe('ok');
+  expect(await stateAfter(20)).toBe('ok');
+  fail(new Error('timeout exceeded when trying to connect'));
+  expect(await stateAfter(3)).toBe('ok');
+  begin();
+  expect(await stateAfter(12)).toBe('commit_waits');
+});
+
+test('is ready where the database allows no temporary files', async () => {
+  const database = await testDatabase();
+  onTestFinished(() => database.drop());
+  await prepare(database);
+  const admin = openDatabase({ url: database.url });
+  await admin.query(
+    `do $$ begin execute format('alter database %I set temp_file_limit = 0', current_database()); end $$`,
+  );
+  await admin.close();
+  const { check } = openCheck(database.url);
+  expect(await check()).toMatchObject({ state: 'ok' });
+  expect(await check()).toMatchObject({ state: 'ok' });
 });

@@ -26,21 +26,29 @@ const faultSays: Record<Fault, string> = {
 const notReady = (state: Fault, detail = faultSays[state]): ReadinessCheck => ({ ok: false, state, detail });
 const faultOf = (error: unknown): Fault => storeFault(error) ?? 'unavailable';
 
+/** Calls `onBegin` when its transaction has begun. */
+type WriteTest = (onBegin: () => void) => Promise<void>;
+
 /** Starts a test of writes if the last one is old. A test that hangs is not repeated. */
-function watchWrites(clock: Clock, testWrite: () => Promise<void>, onFailure: (error: unknown) => void) {
+function watchWrites(clock: Clock, testWrite: WriteTest, onFailure: (error: unknown) => void) {
   let startedMs = Number.NEGATIVE_INFINITY;
+  /** Not since the start: a wait for a connection of the pool says nothing about commits. */
+  let begunMs: number | undefined;
   let running: Promise<void> | undefined;
   let fault: Fault | undefined;
   const start = () => {
     startedMs = clock.monotonicMs();
-    running = testWrite()
+    begunMs = undefined;
+    running = testWrite(() => {
+      begunMs = clock.monotonicMs();
+    })
       .then(
         () => {
           fault = undefined;
         },
         (error: unknown) => {
           onFailure(error);
-          fault = faultOf(error);
+          if (begunMs !== undefined || storeFault(error)) fault = faultOf(error);
         },
       )
       .finally(() => {
@@ -48,19 +56,19 @@ function watchWrites(clock: Clock, testWrite: () => Promise<void>, onFailure: (e
       });
   };
   return {
-    /** Resolves when no test is running. */
-    async ended(): Promise<void> {
+    /** Starts a test if one is due. Resolves when no test is running. */
+    async testIfDue(): Promise<void> {
       if (!running && clock.monotonicMs() - startedMs >= testWritesEveryMs) start();
       await running;
     },
     fault: (): Fault | undefined =>
-      running && clock.monotonicMs() - startedMs >= writeTimeoutMs ? 'commit_waits' : fault,
+      running && begunMs !== undefined && clock.monotonicMs() - begunMs >= writeTimeoutMs ? 'commit_waits' : fault,
   };
 }
 
 /** A replica is unready if its database is away or takes no writes. With a slow one, it serves. */
 export function storeReadiness(
-  { db, watch, clock, testWrite }: Pick<OpenedStore, 'db' | 'watch'> & { clock: Clock; testWrite(): Promise<void> },
+  { db, watch, clock, testWrite }: Pick<OpenedStore, 'db' | 'watch'> & { clock: Clock; testWrite: WriteTest },
   log: Pick<Log, 'warn'>,
 ): () => Promise<ReadinessCheck> {
   let loggedMs = Number.NEGATIVE_INFINITY;
@@ -83,7 +91,7 @@ export function storeReadiness(
     );
     const late = pause(clock, slowAfterMs, stopWaiting.signal).then(() => 'late' as const);
     const outcome = await Promise.race([answer, late]);
-    if (outcome === 'answered') await Promise.race([writes.ended(), late]);
+    if (outcome === 'answered') await Promise.race([writes.testIfDue(), late]);
     stopWaiting.abort();
     if (outcome === 'failed') return notReady('unavailable');
     if (outcome === 'late' && watch.isAway()) return notReady('unavailable', 'no answer');

@@ -1,6 +1,6 @@
 /** Tests whether the database takes writes, without adding a row. */
 import type { ReplicaId } from '../../base/ids.ts';
-import type { Database } from '../pg/database.ts';
+import { type Database, isOverLimit } from '../pg/database.ts';
 
 /**
  * Half a megabyte in temporary files: unlike a changed row, they always need new space on the disk,
@@ -12,12 +12,23 @@ const needsSpace = `
 
 /**
  * Rewrites the replica's own row, which is small and often rewritten. The commit waits for
- * synchronous standbys like every other commit.
+ * synchronous standbys like every other commit. `onBegin` is called once a connection is free.
  */
-export async function testWrite(db: Database, replica_id: ReplicaId): Promise<void> {
-  await db.transaction(async (tx) => {
-    await tx.query(`set local work_mem = '64kB'`);
-    await tx.query(needsSpace);
-    await tx.query('update replicas set address = address where replica_id = $1', [replica_id]);
-  });
+export async function testWrite(db: Database, replica_id: ReplicaId, onBegin: () => void): Promise<void> {
+  const write = (withFiles: boolean) =>
+    db.transaction(async (tx) => {
+      onBegin();
+      if (withFiles) {
+        await tx.query(`set local work_mem = '64kB'`);
+        await tx.query(needsSpace);
+      }
+      await tx.query('update replicas set address = address where replica_id = $1', [replica_id]);
+    });
+  try {
+    await write(true);
+  } catch (error) {
+    // `temp_file_limit` does not allow temporary files; that says nothing about rows.
+    if (!isOverLimit(error)) throw error;
+    await write(false);
+  }
 }

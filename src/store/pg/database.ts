@@ -96,6 +96,10 @@ export function storeFault(error: unknown): 'read_only' | 'disk_full' | undefine
   return code === '53100' ? 'disk_full' : undefined;
 }
 
+/** Whether the statement exceeded a limit that the database administrator set. */
+export const isOverLimit = (error: unknown): boolean =>
+  sqlState(error instanceof StoreUnavailable ? error.cause : error) === '53400';
+
 function classify(error: unknown): unknown {
   if (error instanceof pg.DatabaseError) {
     return error.code === readOnlyState || unavailableClasses.includes((error.code ?? '').slice(0, 2))
