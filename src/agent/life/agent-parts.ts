@@ -11,6 +11,7 @@ import { type Workload, workload } from '../process/workload.ts';
 import { type FactBox, openFactBox } from '../spool/fact-box.ts';
 import { isSpool, openSpool, type Spool, seqAfterLoss } from '../spool/spool.ts';
 import type { AgentConfig } from '../state/config.ts';
+import { errorText } from '../state/shape.ts';
 import { agentDirectory, openState, type StateFile } from '../state/state-file.ts';
 import type { Timing } from '../timing.ts';
 import { type BootStages, bootStages } from './boot-stages.ts';
@@ -54,7 +55,6 @@ export function agentParts(config: AgentConfig, surroundings: AgentSurroundings)
   const spoolDirectory = join(directory, 'spool');
   const isSpoolLost = state.read().identity !== null && !isSpool(spoolDirectory);
   const spool = openSpool(spoolDirectory, clock, undefined, undefined, isSpoolLost ? seqAfterLoss(clock) : 1);
-  const facts = openFactBox(directory, clock);
   const identityOrConfig = () => state.read().identity ?? config;
   const ids = () => {
     const { node_id, node_instance_id } = identityOrConfig();
@@ -62,6 +62,9 @@ export function agentParts(config: AgentConfig, surroundings: AgentSurroundings)
   };
   const childEnv = () => childEnvironment(config, identityOrConfig(), env);
   const log = agentLog({ clock, spool, ids, print, redact: redactKnown(childEnv(), config.secret_env) });
+  const facts = openFactBox(directory, clock, (error) =>
+    log.warn('the facts could not be stored; trying again', { detail: errorText(error) }),
+  );
   if (isSpoolLost) log.warn('dropped an unknown number of lines: the spool that held them is gone');
   const time = serverTime(clock);
   const stages = bootStages(clock, state, time);

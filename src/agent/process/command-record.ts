@@ -5,9 +5,11 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import type { AgentConfig } from '../state/config.ts';
 import { readJsonFile, writeAtomically } from '../state/durable-file.ts';
 import { isFields, numberOf, textOf } from '../state/shape.ts';
+import { writeOrRetry } from '../state/write-later.ts';
 import { bootId, type ProcessId } from './process-table.ts';
 
 export interface CommandRecord {
@@ -39,10 +41,11 @@ export interface CommandRecords {
    * machine has rebooted.
    */
   group(): number | null;
+  /** Throws if the disk refuses it. Then no command may start, because no later agent would find it. */
   write(record: CommandRecord): void;
-  /** Changes the record, if it is about this run. */
+  /** Changes the record, if it is about this run. Does not throw, but writes it later. */
   update(run: string, change: Partial<CommandRecord>): void;
-  /** No later agent adopts the run or reports its end. */
+  /** No later agent adopts the run or reports its end. Does not throw, but writes it later. */
   over(): void;
   /** Returns a new name for a run. */
   newRun(): string;
@@ -51,27 +54,42 @@ export interface CommandRecords {
   removeOthers(run: string | null): void;
 }
 
-export function commandRecords(agent_directory: string): CommandRecords {
+/** `onUnsaved` is called if the disk refuses a change. It stays in memory and is written later. */
+export function commandRecords(
+  agent_directory: string,
+  clock: Clock = systemClock,
+  onUnsaved: (error: unknown) => void = () => {},
+): CommandRecords {
   const path = join(agent_directory, 'command.json');
   const runs = join(agent_directory, 'command');
-  const read = () => recordFrom(readJsonFile(path));
-  const write = (record: CommandRecord) => writeAtomically(path, JSON.stringify(record));
+  let unsaved: CommandRecord | null = null;
+  const stored = () => unsaved ?? readJsonFile(path);
+  const read = () => recordFrom(stored());
+  const write = (record: CommandRecord) => {
+    writeAtomically(path, JSON.stringify(record));
+    unsaved = null;
+  };
+  const save = writeOrRetry(clock, () => unsaved && write(unsaved), onUnsaved);
+  const change = (record: CommandRecord) => {
+    unsaved = record;
+    save();
+  };
   return {
-    exists: () => readJsonFile(path) !== null,
+    exists: () => stored() !== null,
     read,
     group() {
-      const value = readJsonFile(path);
+      const value = stored();
       if (!isFields(value) || (textOf(value.boot_id) ?? bootId()) !== bootId()) return null;
       return numberOf(value.group);
     },
     write,
-    update(run, change) {
+    update(run, changed) {
       const record = read();
-      if (record?.run === run) write({ ...record, ...change });
+      if (record?.run === run) change({ ...record, ...changed });
     },
     over() {
       const record = read();
-      if (record) write({ ...record, is_over: true });
+      if (record) change({ ...record, is_over: true });
     },
     newRun: () => randomUUID(),
     directoryOf: (run) => join(runs, run),

@@ -1,7 +1,7 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import type { Log } from '../log.ts';
 import { openSpool } from '../spool/spool.ts';
@@ -43,9 +43,10 @@ function superviseArgv(
   const eventLog: string[] = [];
   const pids: number[] = [];
   const lines: string[] = [];
+  const warnings: string[] = [];
   const log: Log = {
     info: (message, facts) => void (message === 'command started' && pids.push(Number(facts?.pid))),
-    warn() {},
+    warn: (message) => void warnings.push(message),
     error() {},
     with: () => log,
     lines: (stream, logged) => void lines.push(...logged.map((line) => `${stream} ${line}`)),
@@ -71,7 +72,7 @@ function superviseArgv(
     },
   });
   commands.push(command);
-  return { command, eventLog, pids, lines, dir };
+  return { command, eventLog, pids, lines, warnings, dir };
 }
 
 const readIfExists = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : '');
@@ -150,4 +151,38 @@ test('outputEnds waits for all output written before the stop, even if it is rea
   await command.stop(5_000);
   await command.outputEnds();
   expect(lines.at(-1)).toBe('stdout 12000');
+});
+
+describe('while the disk refuses the record of the command', () => {
+  const obstruct = (dir: string) => {
+    const obstacle = join(dir, 'command.json.new');
+    mkdirSync(obstacle);
+    return () => rmSync(obstacle, { recursive: true });
+  };
+  const script = 'while [ ! -e go ]; do sleep 0.02; done; rm go; exit 3';
+
+  test('an end is reported, no shim waits, and the command starts again once the disk is free', async () => {
+    const { command, eventLog, pids, warnings, dir } = supervise(script);
+    command.start();
+    await until(() => eventLog.includes('ready'), 'ready');
+    const free = obstruct(dir);
+    const children = () => processRows().filter(({ ppid }) => ppid === process.pid).length;
+    const before = children();
+    writeFileSync(join(dir, 'go'), '');
+    await until(() => eventLog.includes('exited with code 3'), 'the end');
+    const failedStarts = () => warnings.filter((warning) => warning.includes('could not be started')).length;
+    await until(() => failedStarts() > 1, 'failed starts');
+    free();
+    await until(() => pids.length === 2 && eventLog.at(-1) === 'ready', 'ready again');
+    await until(() => children() === before, 'no shim without a command');
+  });
+
+  test('a stop ends the command', async () => {
+    const { command, eventLog, pids, dir } = supervise(script);
+    command.start();
+    await until(() => eventLog.includes('ready'), 'ready');
+    obstruct(dir);
+    expect(await command.stop(100)).toBe(true);
+    expect(pids.map(isAlive)).toEqual([false]);
+  });
 });

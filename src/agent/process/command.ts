@@ -179,13 +179,14 @@ export function superviseCommand(parts: CommandParts): Command {
     exitTimes = [...exitTimes.filter((at) => clock.monotonicMs() - at < window_ms), clock.monotonicMs()];
     isLooping ||= exitTimes.length >= max_exits;
     const wait_ms = pauses.nextMs();
+    // First, so that nothing that fails below can prevent the restart.
+    groupEnded = endRest(run);
+    if (shouldRun) launchIn(wait_ms);
     log.warn('command ended and will be restarted', { how, restart_in_ms: Math.round(wait_ms) });
     events.ended(how, end);
     records.over();
     if (isLooping)
       events.crashLooping(`the command ended ${exitTimes.length} times within ${window_ms / 1000} s; last it ${how}`);
-    groupEnded = endRest(run);
-    if (shouldRun) launchIn(wait_ms);
   };
 
   return {

@@ -11,6 +11,7 @@ import type { Log } from '../log.ts';
 import type { FactBox } from '../spool/fact-box.ts';
 import type { Spool } from '../spool/spool.ts';
 import type { AgentConfig } from '../state/config.ts';
+import { errorText } from '../state/shape.ts';
 import { agentDirectory, type StateFile } from '../state/state-file.ts';
 import type { Timing } from '../timing.ts';
 import { type Command, superviseCommand } from './command.ts';
@@ -63,7 +64,9 @@ const releasedMessage = 'the command was stopped by a release';
 
 export function workload(parts: WorkloadParts): Workload {
   const { config, clock, state, stages, report, facts, log, timing } = parts;
-  const records = commandRecords(agentDirectory(config.dir));
+  const records = commandRecords(agentDirectory(config.dir), clock, (error) =>
+    log.warn('the record of the command could not be stored; trying again', { detail: errorText(error) }),
+  );
   const cleanedMarker = join(config.dir, 'cleaned');
   const { private_key } = state.read();
   /** A machine that joined again still runs the command under the tag of its former instance. */

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
@@ -69,4 +69,20 @@ test('keeps at most 200 facts and drops the oldest', () => {
   const { facts } = box.take(1000);
   expect(facts).toHaveLength(200);
   expect(facts.at(-1)?.data.code).toBe('code_299');
+});
+
+test('keeps facts that the disk refuses, and stores them later', async () => {
+  const clock = virtualClock();
+  const dir = directory();
+  const failures: unknown[] = [];
+  const box = openFactBox(dir, clock, (error) => failures.push(error));
+  const obstacle = join(dir, 'facts.json.new');
+  mkdirSync(obstacle);
+  box.addFact('command_ended', 'the command exited', {});
+  box.callFailed(refusedConnection);
+  expect(box.take(10).facts).toHaveLength(2);
+  expect(failures).toHaveLength(1);
+  rmSync(obstacle, { recursive: true });
+  await clock.advance(10_000);
+  expect(openFactBox(dir, clock).take(10).facts).toHaveLength(2);
 });

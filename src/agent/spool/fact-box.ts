@@ -8,6 +8,7 @@ import { type Clock, now } from '../../base/clock.ts';
 import type { CallFailure } from '../connection/call-failure.ts';
 import { readJsonFile, writeAtomically } from '../state/durable-file.ts';
 import { type Fields, isFields } from '../state/shape.ts';
+import { writeOrRetry } from '../state/write-later.ts';
 
 export interface Fact {
   at: string;
@@ -44,10 +45,11 @@ interface StoredFacts {
 /** The limit for failed calls, and again for other facts. */
 const max_facts = 100;
 
-export function openFactBox(directory: string, clock: Clock): FactBox {
+/** `onUnsaved` is called if the disk refuses the facts. They stay in memory and are written later. */
+export function openFactBox(directory: string, clock: Clock, onUnsaved: (error: unknown) => void = () => {}): FactBox {
   const path = join(directory, 'facts.json');
   const stored = storedFrom(readJsonFile(path));
-  const save = () => writeAtomically(path, JSON.stringify(stored));
+  const save = writeOrRetry(clock, () => writeAtomically(path, JSON.stringify(stored)), onUnsaved);
   return {
     callFailed({ call, owner_layer, layer, code, detail }) {
       const at = now(clock).toISOString();

@@ -90,12 +90,19 @@ export function launchRun(
   child.unref();
   const { pid } = child;
   const shim = pid === undefined ? null : { pid, start: processRow(pid)?.start ?? '' };
-  if (shim) onShim(shim);
-  const run = followRun(parts, directory, shim, child, events);
   // If the shim is gone, its end is reported as that of the command.
+  child.on('error', () => {});
   child.stdin?.on('error', () => {});
-  child.stdin?.end(JSON.stringify(spec));
-  return run;
+  try {
+    if (shim) onShim(shim);
+    const run = followRun(parts, directory, shim, child, events);
+    child.stdin?.end(JSON.stringify(spec));
+    return run;
+  } catch (error) {
+    // The shim would wait for the command without end.
+    child.kill('SIGKILL');
+    throw error;
+  }
 }
 
 export const adoptRun = (parts: RunParts, directory: string, shim: ProcessId | null, events: RunEvents): CommandRun =>
