@@ -7,8 +7,10 @@ import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { systemClock } from '../../../base/clock.ts';
 import { writeAtomically } from '../../state/durable-file.ts';
+import { errorText } from '../../state/shape.ts';
 import { logOutput } from '../child-output.ts';
 import { redactKnown } from '../known-secrets.ts';
+import { signalGroup } from '../process-group.ts';
 import { processRow } from '../process-table.ts';
 import { openOutput } from './output-writer.ts';
 import { type CommandEnd, commandSpecFrom, endedFile, outputDirectory, startedFile, unseenEnd } from './run-files.ts';
@@ -21,7 +23,11 @@ export async function runShim(directory: string): Promise<void> {
   const [program = '', ...args] = spec.argv;
   const { cwd, env } = spec;
   const child = spawn(program, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  let isRecorded = false;
+  /** Only the first end counts: the end of a command that the shim ended itself says nothing. */
   const record = (end: Partial<CommandEnd>) => {
+    if (isRecorded) return;
+    isRecorded = true;
     try {
       writeAtomically(endedFile(directory), JSON.stringify({ ...unseenEnd, ...end }));
     } catch (error) {
@@ -47,6 +53,12 @@ export async function runShim(directory: string): Promise<void> {
   const { pid } = child;
   if (pid !== undefined) {
     const start = processRow(pid)?.start ?? '';
-    writeAtomically(startedFile(directory), JSON.stringify({ pid, start }));
+    try {
+      writeAtomically(startedFile(directory), JSON.stringify({ pid, start }));
+    } catch (error) {
+      // No agent could find this command, so none may start a second one beside it.
+      signalGroup(pid, 'SIGKILL');
+      record({ start_error: errorText(error) });
+    }
   }
 }
