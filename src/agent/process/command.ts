@@ -34,7 +34,7 @@ export interface CommandParts extends RunParts {
   command_digest: string;
   node_instance_id(): string | null;
   timing: Timing;
-  /** Processes of a run whose shim is gone, identified without the numbers in its record. */
+  /** Processes of a run whose shim is gone: those of the recorded group with a tag of the instance. */
   leftovers(): ProcessRow[];
   events: CommandEvents;
 }
@@ -169,6 +169,11 @@ export function superviseCommand(parts: CommandParts): Command {
     return endProcesses(parts.leftovers(), timing.stop_grace_ms, clock);
   };
 
+  const stopRun = async (run: CommandRun, grace_ms: number): Promise<boolean> => {
+    const hasEnded = await run.stop(grace_ms);
+    return run.isGroupKnown() ? hasEnded : endProcesses(parts.leftovers(), grace_ms, clock);
+  };
+
   const handleEnd = (run: CommandRun, end: CommandEnd) => {
     if (current !== run) return;
     current = null;
@@ -210,7 +215,7 @@ export function superviseCommand(parts: CommandParts): Command {
       clearTimers();
       exitTimes = [];
       isLooping = false;
-      const hasEnded = await (current ? current.stop(grace_ms) : groupEnded);
+      const hasEnded = await (current ? stopRun(current, grace_ms) : groupEnded);
       if (hasEnded) records.over();
       return hasEnded;
     },

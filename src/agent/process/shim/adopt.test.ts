@@ -293,6 +293,16 @@ test('a changed configuration ends the running command and starts the new one', 
   expect(commandEnds()).toEqual([]);
 });
 
+test('a changed configuration ends the running command although its shim is gone', async () => {
+  const dir = bench.dir();
+  // Without output, because a write without a reader would end it.
+  await end(await ready(dir, { command: shell('echo $$ >> pids; exec sleep 60') }), 'SIGKILL');
+  process.kill(recordIn(dir).shim.pid, 'SIGKILL');
+  await ready(dir, { command: shell('echo $$ >> pids; exec sleep 61') });
+  await until(() => pidsIn(dir).length === 2, 'the new command');
+  expect(pidsIn(dir).map(isRunning)).toEqual([false, true]);
+});
+
 test('another enrolment token ends the command of the former instance', async () => {
   const dir = bench.dir();
   await end(await ready(dir), 'SIGTERM');
