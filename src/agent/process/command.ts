@@ -106,9 +106,11 @@ export function superviseCommand(parts: CommandParts): Command {
       if (!isLooping) events.ready();
     };
     const run = open({
-      launched(pid) {
+      launched(pid, isShimGone) {
         const wasReady = records.read()?.is_ready === true;
+        // Also for a command without a shim, because `leftovers` needs it.
         records.update(name, { group: pid });
+        if (isShimGone) return;
         if (wasReady) markReady();
         else if (isReadyByTime) schedule(timing.ready_after_ms, markReady);
         schedule(timing.crash_loop.window_ms, markStable);
@@ -136,9 +138,9 @@ export function superviseCommand(parts: CommandParts): Command {
     supervise(run, !announcesReady(env), (runEvents) =>
       launchRun(parts, records.directoryOf(run), spec, onShim, {
         ...runEvents,
-        launched(pid) {
+        launched(pid, isShimGone) {
           log.info('command started', { pid, command: argv });
-          runEvents.launched(pid);
+          runEvents.launched(pid, isShimGone);
         },
       }),
     );

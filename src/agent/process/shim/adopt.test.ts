@@ -303,6 +303,25 @@ test('a changed configuration ends the running command although its shim is gone
   expect(pidsIn(dir).map(isRunning)).toEqual([false, true]);
 });
 
+test('a command that a reboot ended is not ready before it runs again', async () => {
+  const dir = bench.dir();
+  // It announces that it is ready only at its first start.
+  const config = {
+    command: shell('echo $$ >> pids; [ -e once ] || echo SLIPWAY_READY; touch once; exec sleep 60'),
+    env: { SLIPWAY_READY_LINE: '1' },
+  };
+  await end(await ready(dir, config), 'SIGKILL');
+  const record = recordIn(dir);
+  process.kill(record.shim.pid, 'SIGKILL');
+  process.kill(pidsIn(dir)[0] ?? 0, 'SIGKILL');
+  commandRecords(agentDirectory(dir)).write({ ...record, boot_id: 'another' });
+  start(dir, config);
+  await until(() => pidsIn(dir).length === 2 && commandEnds().length > 0, 'a new start');
+  const beats = server.beats.length;
+  await until(() => server.beats.length > beats, 'a beat');
+  expect(isReported('ready')).toBe(false);
+});
+
 test('another enrolment token ends the command of the former instance', async () => {
   const dir = bench.dir();
   await end(await ready(dir), 'SIGTERM');

@@ -33,8 +33,8 @@ export interface RunParts {
 }
 
 export interface RunEvents {
-  /** The command has a process. Its pid is also its group id. */
-  launched(pid: number): void;
+  /** The command has a process. Its pid is also its group id. Without a shim it will soon be ended. */
+  launched(pid: number, isShimGone: boolean): void;
   line(line: string): void;
   ended(end: CommandEnd): void;
 }
@@ -154,7 +154,7 @@ function followRun(
   /** Reads what the shim wrote since the last look, and returns whether there was output. */
   const look = (isGone: boolean): boolean => {
     if (!isGone) wasShimSeen = true;
-    started ??= readStartedOnce();
+    started ??= readStartedOnce(isGone);
     const hadOutput = output.copy();
     if (end === null) {
       end = readEnded(directory) ?? (isGone ? { ...unseenEnd, start_error: childError } : null);
@@ -163,9 +163,9 @@ function followRun(
     for (const listener of listeners) listener();
     return hadOutput;
   };
-  const readStartedOnce = (): ProcessId | null => {
+  const readStartedOnce = (isGone: boolean): ProcessId | null => {
     const value = readStarted(directory);
-    if (value) events.launched(value.pid);
+    if (value) events.launched(value.pid, isGone);
     return value;
   };
 
