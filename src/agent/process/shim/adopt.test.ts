@@ -118,8 +118,8 @@ describe('an agent that ends', () => {
     const dir = bench.dir();
     await end(await ready(dir, { env: { DB_PASSWORD: 'planted-secret-77' } }), 'SIGKILL');
     expect(JSON.stringify(recordIn(dir))).not.toContain('planted');
-    const shim = readFileSync(`/proc/${recordIn(dir).shim.pid}/cmdline`, 'utf8');
-    expect(shim).not.toContain('planted');
+    for (const file of ['cmdline', 'environ'])
+      expect(readFileSync(`/proc/${recordIn(dir).shim.pid}/${file}`, 'utf8')).not.toContain('planted');
   });
 });
 
@@ -211,10 +211,13 @@ test('of two agents that start at once, one adopts the command and the other ref
 
 test('an agent killed while the command is being started starts it once', async () => {
   const dir = bench.dir();
+  const shimPid = () => commandRecords(agentDirectory(dir)).read()?.shim.pid ?? null;
   for (let i = 0; i < 5; i++) {
+    // So that this agent has a command to start.
+    for (const pid of pidsIn(dir).filter(isRunning)) process.kill(pid, 'SIGKILL');
+    const before = shimPid();
     const agent = start(dir);
-    const record = join(agentDirectory(dir), 'command.json');
-    await until(() => existsSync(record), 'a shim');
+    await until(() => shimPid() !== before || pidsIn(dir).some(isRunning), 'a shim');
     agent.kill('SIGKILL');
     await agent.exit;
   }
@@ -235,7 +238,6 @@ test('the ready line counts although it was printed while no agent ran', async (
   writeFileSync(join(dir, 'go'), '');
   await until(() => existsSync(join(dir, 'said')), 'the ready line');
   await ready(dir, config);
-  await end(start(dir, config), 'SIGKILL');
 });
 
 describe('an adopted command', () => {
