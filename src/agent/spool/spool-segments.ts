@@ -169,13 +169,21 @@ export interface SpooledLine {
   line: string;
 }
 
-/** Skips a partial first line. */
-export function parseLines(content: Buffer): SpooledLine[] {
-  const texts = content.toString('utf8').split('\n');
-  return texts.filter((text) => seqOf(text) !== undefined).flatMap((text) => lineFrom(JSON.parse(text)));
-}
+/** Skips a partial first line, and lines that a power cut damaged. */
+export const parseLines = (content: Buffer): SpooledLine[] =>
+  content
+    .toString('utf8')
+    .split('\n')
+    .flatMap((text) => parseLine(text) ?? []);
 
-function lineFrom(value: unknown): SpooledLine[] {
-  if (!isFields(value) || typeof value.seq !== 'number') return [];
-  return [{ seq: value.seq, at: String(value.at), stream: String(value.stream), line: String(value.line) }];
+/** Returns null for a partial or damaged line. */
+export function parseLine(text: string): SpooledLine | null {
+  if (seqOf(text) === undefined) return null;
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isFields(value) || typeof value.seq !== 'number') return null;
+    return { seq: value.seq, at: String(value.at), stream: String(value.stream), line: String(value.line) };
+  } catch {
+    return null;
+  }
 }

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { Log } from '../../log.ts';
 import { lossLine } from '../../spool/loss-record.ts';
 import type { LogStream, Spool } from '../../spool/spool.ts';
-import { offsetOf, parseLines, readPart, type SpooledLine } from '../../spool/spool-segments.ts';
+import { offsetOf, parseLine, readPart, type SpooledLine } from '../../spool/spool-segments.ts';
 
 export interface OutputReaderParts {
   /** Holds the segments. */
@@ -21,6 +21,7 @@ export interface OutputReaderParts {
 
 /** Below the part of the spool that `tail` reads, so that a copied batch is found there. */
 const batch_bytes = 128 * 1024;
+const damage = "the output on the machine's disk was damaged";
 /** More lines than a batch can hold. */
 const max_lines = batch_bytes;
 
@@ -42,23 +43,50 @@ export interface OutputReader {
 
 export function outputReader({ directory, position_file, log, spool, onLine }: OutputReaderParts): OutputReader {
   const position = openPosition(position_file);
-  let next = nextLine(position.read(), spool);
+  let next = 0;
   let open: { name: string; offset: number } | null = null;
+  let isResumed = false;
 
-  const copyLines = (lines: SpooledLine[]) => {
-    position.write({ next, spool_seq: spool.lastSeq() });
-    for (const { stream, at, lines: texts } of groups(lines)) log.lines(stream, texts, at);
-    next = (lines.at(-1)?.seq ?? 0) + 1;
-    position.write({ next, spool_seq: null });
+  const notify = (lines: SpooledLine[]) => {
     for (const { stream, line } of lines) if (stream === 'stdout') onLine(line);
   };
 
-  const skipLost = (first: number) => {
-    if (first > next) log.lines('agent', [lossLine(first - next, 'the agent did not read them in time')]);
-    next = Math.max(next, first);
+  /** Continues after an earlier agent, or after a copy that failed. */
+  const resume = () => {
+    const stored = position.read();
+    const copied = copiedLines(stored, spool);
+    next = stored.next + copied.length;
+    open = null;
+    notify(copied);
   };
 
-  const copy = () => {
+  /** The lines have consecutive numbers. `onLine` may see a line twice, but a kill hides none from it. */
+  const copyLines = (lines: SpooledLine[]) => {
+    position.write({ next, spool_seq: spool.lastSeq() });
+    for (const { stream, at, lines: texts } of groups(lines)) log.lines(stream, texts, at);
+    notify(lines);
+    next += lines.length;
+    position.write({ next, spool_seq: null });
+  };
+
+  const skipLost = (first: number, cause = 'the agent did not read them in time') => {
+    if (first <= next) return;
+    log.lines('agent', [lossLine(first - next, cause)]);
+    next = first;
+    position.write({ next, spool_seq: null });
+  };
+
+  /** A power cut may have damaged records; the numbers of the readable ones show what is lost. */
+  const copyRecords = (content: Buffer) => {
+    const records = content.toString('utf8').split('\n').slice(0, -1).map(parseLine);
+    for (const lines of consecutiveRuns(records.filter((record) => record !== null))) {
+      skipLost(lines[0]?.seq ?? next, damage);
+      copyLines(lines);
+    }
+    skipLost(next + records.length - 1 - records.findLastIndex((record) => record !== null), damage);
+  };
+
+  const copyNext = () => {
     for (;;) {
       const names = segmentNames(directory);
       const name = names.findLast((other) => firstOf(other) <= next) ?? names[0];
@@ -72,14 +100,22 @@ export function outputReader({ directory, position_file, log, spool, onLine }: O
       const part = readPart(path, offset, Math.min(bytes, offset + batch_bytes));
       const whole = part.subarray(0, part.lastIndexOf(0x0a) + 1);
       if (whole.length > 0) {
+        copyRecords(whole);
         open = { name, offset: offset + whole.length };
-        copyLines(parseLines(whole));
         return true;
       }
       const following = names[names.indexOf(name) + 1];
       if (following === undefined) return false;
       skipLost(firstOf(following));
     }
+  };
+  const copy = () => {
+    if (!isResumed) resume();
+    isResumed = false;
+    const hadOutput = copyNext();
+    // Otherwise an error interrupted the copy, and only the files show how far it came.
+    isResumed = true;
+    return hadOutput;
   };
   return { copy, close: position.close };
 }
@@ -114,10 +150,20 @@ function openPosition(path: string) {
   };
 }
 
-/** If the agent was killed during a copy, the lines that reached the spool are not copied again. */
-function nextLine({ next, spool_seq }: Position, spool: Pick<Spool, 'tail'>): number {
-  if (spool_seq === null) return next;
-  return next + spool.tail(max_lines).filter((line) => line.seq > spool_seq && isOutput(line)).length;
+/** If the agent was killed during a copy, these lines reached the spool and are not copied again. */
+function copiedLines({ spool_seq }: Position, spool: Pick<Spool, 'tail'>): SpooledLine[] {
+  if (spool_seq === null) return [];
+  return spool.tail(max_lines).filter((line) => line.seq > spool_seq && isOutput(line));
+}
+
+function consecutiveRuns(lines: SpooledLine[]): SpooledLine[][] {
+  const runs: SpooledLine[][] = [];
+  for (const line of lines) {
+    const last = runs.at(-1);
+    if (last && last.at(-1)?.seq === line.seq - 1) last.push(line);
+    else runs.push([line]);
+  }
+  return runs;
 }
 
 interface Group {

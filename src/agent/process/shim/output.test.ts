@@ -10,9 +10,12 @@ import { openOutput } from './output-writer.ts';
 
 let dir: string;
 let spool: Spool;
+/** The lines that a reader reported. */
+let seen: string[];
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'slipway-output-'));
   mkdirSync(join(dir, 'output'));
+  seen = [];
   spool = openSpool(join(dir, 'spool'), systemClock);
 });
 afterEach(() => {
@@ -40,7 +43,7 @@ function reader(killAt: { call: number; isCopied: boolean } | null = null) {
         if (calls === killAt?.call) throw new Error('killed');
       },
     },
-    onLine() {},
+    onLine: (line) => void seen.push(line),
   });
 }
 const readAll = (read = reader()) => {
@@ -90,6 +93,32 @@ test.for([true, false])('an agent killed at a copy (copied: %s) repeats and lose
   output.lines('stdout', ['next']);
   readAll();
   expect(copied()).toEqual(['stdout same', 'stdout same', 'stdout same', 'stderr other', 'stdout next']);
+  expect(seen, 'no line was hidden from the agent').toEqual(['same', 'same', 'same', 'next']);
+});
+
+test.for([true, false])('a copy that fails (copied: %s) repeats and loses nothing in the same agent', (isCopied) => {
+  const output = open();
+  for (let i = 1; i <= 3; i++) output.lines('stdout', [`line ${i}`]);
+  const read = reader({ call: 1, isCopied });
+  expect(() => read.copy()).toThrow('killed');
+  output.lines('stdout', ['line 4']);
+  readAll(read);
+  expect(copied()).toEqual([1, 2, 3, 4].map((i) => `stdout line ${i}`));
+});
+
+test('counts records that a power cut damaged as lost', () => {
+  const output = open();
+  for (let i = 1; i <= 6; i++) output.lines('stdout', [`${i}`]);
+  const [name = ''] = segments();
+  const path = join(dir, 'output', name);
+  const records = readFileSync(path, 'utf8').split('\n');
+  for (const i of [1, 2, 5]) records[i] = (records[i] ?? '').slice(0, 20).padEnd(40, '\0');
+  writeFileSync(path, records.join('\n'));
+  readAll();
+  const loss = (count: string) => `agent dropped ${count}: the output on the machine's disk was damaged`;
+  expect(copied()).toEqual(['stdout 1', loss('2 lines'), 'stdout 4', 'stdout 5', loss('1 line')]);
+  readAll();
+  expect(copied()).toHaveLength(5);
 });
 
 test('ignores a line that was only partly written when the shim was killed', () => {
