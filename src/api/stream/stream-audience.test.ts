@@ -127,7 +127,7 @@ test('batches more facts the longer the last batch took', async () => {
       poke: none,
       lagMs: () => 0,
       whenHistoryChanged: () => {},
-      lost: new Promise(none),
+      lost: new Promise<Error>(none),
       position: () => '7-0',
       stop: async () => undefined,
     },
