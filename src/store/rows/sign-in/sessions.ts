@@ -92,7 +92,8 @@ export async function sessionBySecret(db: Queryable, secret: string): Promise<Fo
 }
 
 /**
- * Whether a session has not ended, was used since `idleCutoff`, and has a token that is not revoked.
+ * Whether a session has not ended, was used since `idleCutoff`, and has a token that is not
+ * revoked.
  */
 export async function isSessionOpen(db: Queryable, id: string, idleCutoff: Date): Promise<boolean> {
   const rows = await db.query(
