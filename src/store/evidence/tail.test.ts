@@ -280,3 +280,20 @@ test.for([
   expect(lost).toBe(undefined);
   await here.query(`delete from evidence where summary = 'in era 5'`);
 });
+
+test('a fact that was read more than a day ago may be gone after a reconnect', async () => {
+  let laterMs = 0;
+  const clock: Clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + laterMs };
+  const { tail, received } = await follow(here, clock);
+  const changes: HistoryChange[] = [];
+  tail.whenHistoryChanged((change) => changes.push(change));
+  await record(here, 'old');
+  await until('the old fact', () => received.length === 1);
+  laterMs = 25 * 3600_000;
+  await here.query(`delete from evidence where summary = 'old'`);
+  await reconnect();
+  await record(here, 'after a day');
+  await until('the fact after the reconnect', () => received.includes('after a day'));
+  expect(changes).toEqual([]);
+  expect(received).toEqual(['old', 'after a day']);
+});

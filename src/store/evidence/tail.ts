@@ -28,7 +28,7 @@ export interface EvidenceTail {
   /** Reads now, because there may be new facts. */
   poke(): void;
   position(): string;
-  /** How long ago this replica last had every committed fact; below a second if all is well. */
+  /** How long ago this replica last had every committed fact; about a second at most if all is well. */
   lagMs(): number;
   /**
    * Calls the listener when the database went back to an earlier history, by a failover or a
@@ -48,7 +48,7 @@ export interface HistoryChange {
   last_read: string;
   /** The fact after which this replica continues. */
   continues_after: string;
-  /** The database no longer has the fact `last_read`. Otherwise everything read is still there. */
+  /** The database no longer has one of the facts last read. Otherwise it has all of them. */
   lost: boolean;
 }
 
@@ -56,6 +56,8 @@ const channel = 'slipway_wake';
 const batchSize = 500;
 /** More than the facts of overlapping transactions, whose commits may be in another order. */
 const recentFacts = 500;
+/** Retention drops no fact that was read so recently. */
+const recentMs = 24 * 3600_000;
 const fallbackMs = 1_000;
 const notifyAfterMs = 20;
 /**
@@ -94,7 +96,9 @@ export async function startTail(options: {
   let { cursor, era, cluster } = await checkHistory(db, []);
   const { promise: lostDatabase, resolve: loseDatabase } = Promise.withResolvers<Error>();
   /** The last facts that were read, to check whether they still exist after a reconnect. */
-  let recent: Cursor[] = cursor === startCursor ? [] : [cursor];
+  let recent: { fact: Cursor; readMs: number }[] = [];
+  const readNow = (fact: Cursor) => ({ fact, readMs: clock.monotonicMs() });
+  if (cursor !== startCursor) recent.push(readNow(cursor));
   /** A connection began or ended, and the next statement may reach another primary. */
   let isHistoryUnchecked = false;
   let lastFactMs: number | undefined;
@@ -140,7 +144,9 @@ export async function startTail(options: {
         };
 
   const verifyHistory = async () => {
-    const history = await checkHistory(reader(), recent);
+    recent = recent.filter(({ readMs }) => clock.monotonicMs() - readMs < recentMs);
+    const known = recent.map(({ fact }) => fact);
+    const history = await checkHistory(reader(), known);
     const isOtherCluster = cluster !== null && history.cluster !== null && history.cluster !== cluster;
     if (history.era < era || isOtherCluster) {
       const error = new Error('the database was restored or replaced while this server ran: a new start is needed');
@@ -156,7 +162,7 @@ export async function startTail(options: {
     ({ era } = history);
     if (lost) {
       ({ cursor } = history);
-      recent = cursor === startCursor ? [] : [cursor];
+      recent = cursor === startCursor ? [] : [readNow(cursor)];
     }
     const change = { last_read, continues_after: formatCursor(cursor), lost };
     lastFactMs = undefined;
@@ -172,7 +178,7 @@ export async function startTail(options: {
       for (const fact of items) {
         lastFactMs = Date.parse(fact.at);
         cursor = parseCursor(fact.cursor) ?? cursor;
-        recent.push(cursor);
+        recent.push(readNow(cursor));
         for (const listener of allListeners) deliver(fact, listener);
         if (isOwnFact(fact)) for (const listener of listeners) deliver(fact, listener);
       }

@@ -67,7 +67,7 @@ function noServer(target: SessionTarget, all: Inspected[]): Error {
   return Object.assign(new Error(`no ${target} server: ${each.join(', ')}`), { code: 'ECONNREFUSED' });
 }
 
-/** Returns the first server that qualifies. `preferred` is the URL that is asked for first. */
+/** Returns the first server that qualifies. The URL `preferred` wins if its server qualifies. */
 export async function findServer(
   config: pg.ClientConfig,
   { urls, target }: DatabaseUrl,
