@@ -153,6 +153,16 @@ test('outputEnds waits for all output written before the stop, even if it is rea
   expect(lines.at(-1)).toBe('stdout 12000');
 });
 
+test('reports the end only after the last line, even if the output is read slowly', async () => {
+  const script = 'while [ ! -e go ]; do sleep 0.02; done; rm go; seq 12000; exit 3';
+  const { command, eventLog, lines, dir } = supervise(script, {}, timing.ready_after_ms, () => true);
+  command.start();
+  await until(() => eventLog.includes('ready'), 'ready');
+  writeFileSync(join(dir, 'go'), '');
+  await until(() => eventLog.includes('exited with code 3'), 'the end');
+  expect(lines.at(-1)).toBe('stdout 12000');
+});
+
 describe('while the disk refuses the record of the command', () => {
   const obstruct = (dir: string) => {
     const obstacle = join(dir, 'command.json.new');

@@ -70,6 +70,8 @@ const output_ends_within_ms = 5_000;
 /** A shim needs little memory, and a machine has one for each command. */
 const nodeOptions = ['--max-semi-space-size=1', '--max-old-space-size=64'];
 
+type Look = 'output' | 'no_output' | 'failed';
+
 /** `onShim` is called before the shim can start the command. */
 export function launchRun(
   parts: RunParts,
@@ -151,17 +153,31 @@ function followRun(
   });
   const isShimGone = () => (child ? isChildGone : shim === null || !isRunning(shim));
 
-  /** Reads what the shim wrote since the last look, and returns whether there was output. */
-  const look = (isGone: boolean): boolean => {
+  let isEndReported = false;
+  let reportEndBy_ms = Number.POSITIVE_INFINITY;
+  /**
+   * After the report no later agent reads the output, so all of it is copied first. But a daemon may
+   * write without end, and a full disk refuses the copy.
+   */
+  const reportEnd = (isCopied: boolean) => {
+    if (end === null || isEndReported || !(isCopied || clock.monotonicMs() >= reportEndBy_ms)) return;
+    isEndReported = true;
+    events.ended(end);
+  };
+
+  /** Reads what the shim wrote since the last look. */
+  const look = (isGone: boolean): Look => {
     if (!isGone) wasShimSeen = true;
     started ??= readStartedOnce(isGone);
-    const hadOutput = output.copy();
+    // Before the copy: the output of an ended command is complete.
     if (end === null) {
       end = readEnded(directory) ?? (isGone ? { ...unseenEnd, start_error: childError } : null);
-      if (end !== null) events.ended(end);
+      if (end !== null) reportEndBy_ms = clock.monotonicMs() + output_ends_within_ms;
     }
+    const seen = orFailed(() => (output.copy() ? 'output' : 'no_output'));
+    reportEnd(seen === 'no_output');
     for (const listener of listeners) listener();
-    return hadOutput;
+    return seen;
   };
   const readStartedOnce = (isGone: boolean): ProcessId | null => {
     const value = readStarted(directory);
@@ -169,16 +185,18 @@ function followRun(
     return value;
   };
 
+  /** Output that cannot be copied is not waited for any more. */
+  let isGivingUp = false;
   let hasFailed = false;
   /** A full disk, or a segment that the shim drops meanwhile, must not end the agent. */
-  const lookOrRetry = (isGone: boolean): boolean => {
+  const orFailed = (run: () => Look): Look => {
     try {
-      return look(isGone);
+      return run();
     } catch (error) {
       if (!hasFailed)
         log.warn('the files of the command could not be used; trying again', { detail: errorText(error) });
       hasFailed = true;
-      return false;
+      return 'failed';
     }
   };
   const follow = async () => {
@@ -186,8 +204,9 @@ function followRun(
     while (!left.signal.aborted) {
       // Ask before looking: the files of a shim that is gone are complete.
       const isGone = isShimGone();
-      if (lookOrRetry(isGone)) await pause(clock, spool.isCrowded() ? crowded_pause_ms : 1);
-      else if (isGone && end !== null) break;
+      const seen = orFailed(() => look(isGone));
+      if (seen === 'output') await pause(clock, spool.isCrowded() ? crowded_pause_ms : 1);
+      else if (isGone && isEndReported && (seen === 'no_output' || isGivingUp)) break;
       else {
         await wakeUp.rest(poll_ms);
         await pause(clock, burst_ms, left.signal);
@@ -228,7 +247,11 @@ function followRun(
       return endGroup(started.pid, grace_ms, clock);
     },
     async outputEnds() {
-      const cancel = clock.after(output_ends_within_ms, () => kill('SIGKILL'));
+      const cancel = clock.after(output_ends_within_ms, () => {
+        isGivingUp = true;
+        kill('SIGKILL');
+        wakeUp.wake();
+      });
       await done;
       cancel();
     },
