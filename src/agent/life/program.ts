@@ -69,7 +69,7 @@ export async function runProgram(file: string): Promise<never> {
   let endsCommand = false;
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
     process.on(signal, () => {
-      // A second SIGINT exits at once; the `exit` handlers kill the command.
+      // A second SIGINT exits at once. The `exit` handlers kill the command if this stop ends it.
       if (stop.signal.aborted && signal === 'SIGINT') process.exit(1);
       // Only the first signal decides. A service manager may send another one.
       if (stop.signal.aborted) return;

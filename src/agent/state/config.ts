@@ -84,13 +84,13 @@ export function readConfigFile(path: string): AgentConfig {
   return configFrom(parsed);
 }
 
-/** Unknown fields are accepted: an older agent must start under a newer control plane. */
 /**
  * Process 1 takes all others with it. Without /proc, an agent cannot prove that a process is the
  * command that an earlier agent started.
  */
 const canOutliveAgent = process.platform === 'linux' && process.pid !== 1;
 
+/** Unknown fields are accepted: an older agent must start under a newer control plane. */
 export function configFrom(value: unknown): AgentConfig {
   if (!isFields(value)) throw new UsageError('the configuration must be a JSON object');
   const dir = requiredText(value, 'dir');

@@ -24,7 +24,7 @@ export async function prunedFact(
   visibility: Visibility,
 ): Promise<Pruned | undefined> {
   // The fact of a node names no tenant. Without a read, not even the time of the answer tells more.
-  if (noun === 'node' && visibility.kind === 'tenant') return undefined;
+  if (noun === 'node' && visibility.kind !== 'fleet') return undefined;
   const [fact] = await db.query<{ at: Date; data: PrunedData; owner: string | null }>(
     `select at, data, data ->> 'tenant' as owner
      from evidence
