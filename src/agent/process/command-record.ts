@@ -41,7 +41,7 @@ export interface CommandRecords {
    * machine has rebooted.
    */
   group(): number | null;
-  /** Throws if the disk refuses it. Then no command may start, because no later agent would find it. */
+  /** Throws if the disk refuses it: no command may start that no later agent would find. */
   write(record: CommandRecord): void;
   /** Changes the record, if it is about this run. Does not throw, but writes it later. */
   update(run: string, change: Partial<CommandRecord>): void;

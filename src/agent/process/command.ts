@@ -34,7 +34,7 @@ export interface CommandParts extends RunParts {
   command_digest: string;
   node_instance_id(): string | null;
   timing: Timing;
-  /** Processes of a run whose shim is gone: those of the recorded group with a tag of the instance. */
+  /** Processes of a run without a shim: the recorded group, with a tag of the instance. */
   leftovers(): ProcessRow[];
   events: CommandEvents;
 }

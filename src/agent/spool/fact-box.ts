@@ -45,7 +45,7 @@ interface StoredFacts {
 /** The limit for failed calls, and again for other facts. */
 const max_facts = 100;
 
-/** `onUnsaved` is called if the disk refuses the facts. They stay in memory and are written later. */
+/** `onUnsaved` is called if the disk refuses the facts. They are then written later. */
 export function openFactBox(directory: string, clock: Clock, onUnsaved: (error: unknown) => void = () => {}): FactBox {
   const path = join(directory, 'facts.json');
   const stored = storedFrom(readJsonFile(path));

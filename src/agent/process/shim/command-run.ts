@@ -33,7 +33,7 @@ export interface RunParts {
 }
 
 export interface RunEvents {
-  /** The command has a process. Its pid is also its group id. Without a shim it will soon be ended. */
+  /** The command has a process. Its pid is also its group id. */
   launched(pid: number, isShimGone: boolean): void;
   line(line: string): void;
   ended(end: CommandEnd): void;
@@ -156,8 +156,8 @@ function followRun(
   let isEndReported = false;
   let reportEndBy_ms = Number.POSITIVE_INFINITY;
   /**
-   * After the report no later agent reads the output, so all of it is copied first. But a daemon may
-   * write without end, and a full disk refuses the copy.
+   * After the report no later agent reads the output, so all of it is copied first. But a daemon
+   * may write without end, and a full disk refuses the copy.
    */
   const reportEnd = (isCopied: boolean) => {
     if (end === null || isEndReported || !(isCopied || clock.monotonicMs() >= reportEndBy_ms)) return;

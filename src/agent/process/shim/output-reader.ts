@@ -60,7 +60,7 @@ export function outputReader({ directory, position_file, log, spool, onLine }: O
     notify(copied);
   };
 
-  /** The lines have consecutive numbers. `onLine` may see a line twice, but a kill hides none from it. */
+  /** The lines have consecutive numbers. `onLine` may see a line twice, but misses none. */
   const copyLines = (lines: SpooledLine[]) => {
     position.write({ next, spool_seq: spool.lastSeq() });
     for (const { stream, at, lines: texts } of groups(lines)) log.lines(stream, texts, at);
@@ -150,7 +150,7 @@ function openPosition(path: string) {
   };
 }
 
-/** If the agent was killed during a copy, these lines reached the spool and are not copied again. */
+/** If the agent was killed during a copy, these lines have reached the spool. */
 function copiedLines({ spool_seq }: Position, spool: Pick<Spool, 'tail'>): SpooledLine[] {
   if (spool_seq === null) return [];
   return spool.tail(max_lines).filter((line) => line.seq > spool_seq && isOutput(line));
