@@ -28,7 +28,9 @@ export interface EvidenceTail {
   /** Reads now, because there may be new facts. */
   poke(): void;
   position(): string;
-  /** How long ago this replica last had every committed fact; about a second at most if all is well. */
+  /**
+   * How long ago this replica last had every committed fact; about a second at most if all is well.
+   */
   lagMs(): number;
   /**
    * Calls the listener when the database went back to an earlier history, by a failover or a
