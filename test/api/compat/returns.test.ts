@@ -143,7 +143,11 @@ describe('an AgentField node', () => {
     const { node_id } = await fixture.readNode('renewed');
     await fixture.client.call('node-act', { params: { id: node_id, action: 're-enroll' }, body: { reason: 'moved' } });
     const base_url = urlAt((await startListener()).port);
-    expect((await client.register('renewed', { ...ready, base_url })).status).toBe(201);
+    // The node may change between the check and the registration. The answer is then 409.
+    await until('the node to return', async () => {
+      const { status } = await client.register('renewed', { ...ready, base_url });
+      return status === 201;
+    });
     expect(await fixture.readNode('renewed')).toMatchObject({ node_id, endpoint: base_url });
   });
 

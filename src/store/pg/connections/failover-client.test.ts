@@ -121,9 +121,9 @@ test('a connection that is dropped during its search fails, and does not end the
     connectionString: `postgres://127.0.0.1:${port}/nothing?target_session_attrs=primary`,
   });
   client.on('error', () => {});
-  const wasProbed = once(server, 'connection');
+  const probe = once(server, 'connection');
   const outcome = client.connect().catch((error: unknown) => error);
-  const [socket] = (await wasProbed) as [Socket];
+  const [socket] = (await probe) as [Socket];
   const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
   const closed = new Promise((resolve) => stream.once('close', resolve));
   stream.destroy(new Error('lost reply'));
