@@ -135,9 +135,6 @@ export function openDatabase(options: {
     idle_in_transaction_session_timeout: idleTransactionMs,
     types,
   });
-  // Without a listener, an error on a connection would end the process. The pool replaces a broken
-  // idle connection. If a connection breaks in use, its statement fails and reports the error.
-  pool.on('connect', (client) => client.on('error', () => {}));
   pool.on('error', (error) => {
     if (!pool.ending) options.on_idle_error?.(error);
   });
@@ -243,9 +240,6 @@ export function openDatabase(options: {
         connectionTimeoutMillis: connectTimeoutMs,
         types,
       });
-      // Without a listener, an error event would end the process. If the connection breaks before
-      // the caller listens, the caller's first statement fails.
-      client.on('error', () => {});
       try {
         await client.connect();
         // Not at login, because a pooler refuses settings there.
