@@ -10,9 +10,10 @@ import { emptyDatabase, type TestDatabase, testDatabase } from '../../test/suppo
 import { until } from '../../test/support/until.ts';
 import { wholeFleet } from '../lifecycle/visibility.ts';
 import { readLines } from './logs/node-logs.ts';
-import { type LockHolder, migrate, SchemaTooNew } from './migrate.ts';
+import { type LockHolder, migrate } from './migrate.ts';
 import { type Database, openDatabase } from './pg/database.ts';
-import { dumpSchema } from './schema-dump.ts';
+import { dumpSchema } from './testing/schema-dump.ts';
+import { SchemaTooNew } from './upgrade/window.ts';
 
 const migrationsDir = join(import.meta.dirname, 'migrations');
 const schemaFile = join(import.meta.dirname, 'schema.txt');
@@ -227,27 +228,36 @@ test('a migration that waits for a lock lets other statements pass', async () =>
   expect(await migrating).toEqual({ applied: ['0900-column.sql'] });
 });
 
-test('sometimes waits for a lock so long that PostgreSQL would cancel an autovacuum', async () => {
+test('some waits for a lock are long enough for PostgreSQL to cancel an autovacuum', async () => {
   const { url, db } = await open(testDatabase());
   const folder = await folderWith('0900-column.sql', 'alter table heartbeats add column extra integer');
   const { migrating } = await db.transaction(async (tx) => {
     await tx.query('lock table heartbeats in row exclusive mode');
     const promise = migrate(url, { folder });
-    await until('the migration to wait longer than deadlock_timeout', async () => {
-      const waiting = await db.query(
-        `select 1 from pg_locks
-         where relation = 'heartbeats'::regclass
-           and database = (select oid from pg_database where datname = current_database())
-           and clock_timestamp() - waitstart > current_setting('deadlock_timeout')::interval`,
-      );
-      return waiting.length > 0;
-    });
+    // A long wait ends 500 ms after deadlock_timeout. A client on a busy machine could miss that
+    // half second, so PostgreSQL itself checks every 20 ms.
+    await db.query(
+      `do $$ begin
+         for i in 1..3000 loop
+           if exists (
+             select from pg_locks
+             where relation = 'heartbeats'::regclass
+               and database = (select oid from pg_database where datname = current_database())
+               and clock_timestamp() - waitstart > current_setting('deadlock_timeout')::interval
+           ) then
+             return;
+           end if;
+           perform pg_sleep(0.02);
+         end loop;
+         raise 'the migration never waited longer than deadlock_timeout';
+       end $$`,
+    );
     return { migrating: promise };
   });
   expect(await migrating).toEqual({ applied: ['0900-column.sql'] });
 });
 
-test('builds an online index with concurrent starts, and rebuilds an invalid one', async () => {
+test('builds an online index once when two replicas start together, and rebuilds an invalid index', async () => {
   const { url, db } = await open(testDatabase());
   const sql =
     '-- online: says why\ncreate index concurrently if not exists extra on nodes (zone, name);\n\n-- The end.\n';

@@ -1,6 +1,6 @@
 /**
- * Runs the forward migrations, each in its own transaction, on one replica at a time. Refuses a
- * schema that is newer than this code.
+ * Runs the forward migrations, each in its own transaction, on one replica at a time. Accepts a
+ * newer schema if its migrations allow that (upgrade/), and refuses it otherwise.
  *
  * Other replicas keep serving requests. Their statements queue behind a migration that waits for a
  * lock, so a migration waits only a moment, lets them pass and retries. The file of a slow
@@ -12,14 +12,18 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { pause, systemClock } from '../base/clock.ts';
-import { type BegunEra, beginEraIfRestored } from './evidence/eras.ts';
+import { packageVersion } from '../base/files/package-root.ts';
+import { isObserved, openRestoration } from './backup/restorations.ts';
+import { type BegunEra, beginEraFor, beginEraIfRestored } from './evidence/eras.ts';
 import { grantApplication } from './pg/application-role.ts';
 import { FailoverClient } from './pg/connections/failover-client.ts';
 import { type Queryable, single } from './pg/database.ts';
+import { type MigrationStep, migrationSteps, runsFrom, windowSchema } from './upgrade/migration-steps.ts';
+import { listAppliedMigrations, refuseBeyondWindow, waitForOlderReplicas } from './upgrade/window.ts';
 
 const ownMigrations = fileURLToPath(new URL('./migrations/', import.meta.url));
-const migrationLock = 7_213_001;
-/** Statements of other replicas queue behind a waiting migration for at most this time. */
+export const migrationLock = 7_213_001;
+/** How long statements of other replicas usually queue behind a migration that waits for a lock. */
 const lockTimeoutMs = 500;
 /**
  * PostgreSQL cancels an autovacuum for a statement that has waited `deadlock_timeout`, by default
@@ -32,17 +36,14 @@ const triesPerReport = 40;
 const maxTries = 240;
 const lockNotAvailable = '55P03';
 
-export class SchemaTooNew extends Error {
-  override name = 'SchemaTooNew';
-}
-
 export class OtherDatabase extends Error {
   override name = 'OtherDatabase';
 }
 
 /**
- * Returns the role that the application runs as. Call this while a migration holds its lock. If the
- * lock can be taken here, the two URLs are different databases.
+ * Returns the role that the application runs as. Call this on a connection of the application while
+ * the owner's connection holds the migration lock. If the lock is free, the URLs are different
+ * databases.
  */
 export async function applicationRole(db: Queryable): Promise<string> {
   const { role, is_free } = single(
@@ -58,13 +59,13 @@ export async function applicationRole(db: Queryable): Promise<string> {
   return role;
 }
 
-interface Migration {
+export interface Migration {
   version: number;
   name: string;
   sql: string;
 }
 
-/** The session that holds the migration lock. Null for what the role may not see. */
+/** The session that holds the migration lock. A field that the role may not see is null. */
 export interface LockHolder {
   pid: number;
   application: string | null;
@@ -94,7 +95,7 @@ async function lockHolder(client: pg.Client): Promise<LockHolder | undefined> {
 
 /**
  * Polls for the lock, because a statement that waits would block a concurrent index build. Reports
- * the holder at first and then every 10 s.
+ * the holder at once and then every 10 s.
  */
 async function takeLock(client: pg.Client, onWait?: (holder: LockHolder) => void): Promise<void> {
   for (let tries = 0; ; tries++) {
@@ -108,7 +109,20 @@ async function takeLock(client: pg.Client, onWait?: (holder: LockHolder) => void
   }
 }
 
-const insertMigration = 'insert into schema_migrations (version, name) values ($1, $2)';
+type Steps = Readonly<Record<string, MigrationStep>>;
+
+async function recordMigration(client: pg.Client, { version, name }: Migration, steps: Steps): Promise<void> {
+  // Earlier schemas lack the other columns.
+  if (version < windowSchema)
+    await client.query('insert into schema_migrations (version, name) values ($1, $2)', [version, name]);
+  else
+    await client.query('insert into schema_migrations (version, name, runs_from, applied_by) values ($1, $2, $3, $4)', [
+      version,
+      name,
+      runsFrom({ version, name }, steps),
+      packageVersion(),
+    ]);
+}
 
 async function inTransaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
@@ -129,10 +143,10 @@ async function inTransaction<T>(client: pg.Client, work: () => Promise<T>): Prom
   }
 }
 
-const applyInTransaction = (client: pg.Client, { version, name, sql }: Migration): Promise<void> =>
+const applyInTransaction = (client: pg.Client, migration: Migration, steps: Steps): Promise<void> =>
   inTransaction(client, async () => {
-    await client.query(sql);
-    await client.query(insertMigration, [version, name]);
+    await client.query(migration.sql);
+    await recordMigration(client, migration, steps);
   });
 
 /**
@@ -151,17 +165,20 @@ async function dropInvalidIndexes(client: pg.Client): Promise<void> {
   for (const { name } of rows) await client.query(`drop index concurrently if exists ${name}`);
 }
 
-async function applyOnline(client: pg.Client, { version, name, sql }: Migration): Promise<void> {
+async function applyOnline(client: pg.Client, migration: Migration, steps: Steps): Promise<void> {
   await dropInvalidIndexes(client);
-  for (const statement of sql.split(/;\s*$/m))
-    if (/^\s*[a-z]/im.test(withoutComments(statement))) await client.query(statement);
-  await client.query(insertMigration, [version, name]);
+  for (const statement of statementsOf(migration.sql)) await client.query(statement);
+  await recordMigration(client, migration, steps);
 }
 
 const withoutComments = (sql: string): string => sql.replaceAll(/^\s*--.*$/gm, '');
-const isOnline = ({ sql }: Migration): boolean => /^-- online\b/.test(sql);
+const isOnline = ({ sql }: Pick<Migration, 'sql'>): boolean => /^-- online\b/.test(sql);
 
-async function readMigrations(folder: string): Promise<Migration[]> {
+/** The SQL texts to send one by one. Only an online migration is split into statements. */
+export const statementsOf = (sql: string): string[] =>
+  isOnline({ sql }) ? sql.split(/;\s*$/m).filter((text) => /^\s*[a-z]/im.test(withoutComments(text))) : [sql];
+
+export async function readMigrations(folder: string = ownMigrations): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
   return Promise.all(
     names.map(async (name) => ({
@@ -172,6 +189,17 @@ async function readMigrations(folder: string): Promise<Migration[]> {
   );
 }
 
+const newestOf = (migrations: { version: number }[]): number =>
+  Math.max(0, ...migrations.map(({ version }) => version));
+
+/** The schema version that a server must know to run after these migrations. */
+const neededBy = (migrations: Migration[], steps: Steps): number =>
+  Math.max(0, ...migrations.map((each) => runsFrom(each, steps)));
+
+/** The versions that this Slipway can bring a database to. */
+export const knownVersions = async (): Promise<ReadonlySet<number>> =>
+  new Set((await readMigrations(ownMigrations)).map(({ version }) => version));
+
 /**
  * Migrates the database. `url` connects as the owner of the tables. If the application has another
  * role, that role gets its rights. Begins an era of evidence if the database was restored.
@@ -180,16 +208,24 @@ export async function migrate(
   url: string,
   {
     folder = ownMigrations,
+    steps = migrationSteps,
+    only,
     application_role,
+    is_restored = false,
     onWait,
   }: {
     folder?: string;
+    steps?: Steps;
+    /** The versions to apply. Default: all. */
+    only?: ReadonlySet<number>;
     application_role?: () => Promise<string>;
+    /** An operator says that the database was restored, which it may not show. */
+    is_restored?: boolean;
     /** Called while another session holds the migration lock. */
     onWait?(holder: LockHolder): void;
   } = {},
-): Promise<{ applied: string[]; restored?: BegunEra }> {
-  const known = await readMigrations(folder);
+): Promise<{ applied: string[]; restored?: BegunEra; newer_schema?: number }> {
+  const known = (await readMigrations(folder)).filter(({ version }) => only?.has(version) ?? true);
   const client = new FailoverClient({
     connectionString: url,
     application_name: 'slipway migrate',
@@ -208,25 +244,30 @@ export async function migrate(
          applied_at timestamptz not null default now()
        )`,
     );
-    const { rows } = await client.query<{ version: number }>('select version from schema_migrations order by version');
-    const done = new Set(rows.map((row) => row.version));
-    const newest = Math.max(0, ...done);
-    const supported = Math.max(0, ...known.map((each) => each.version));
-    if (newest > supported) {
-      throw new SchemaTooNew(
-        `the database has schema version ${newest}, this Slipway knows ${supported}: start a newer Slipway, or restore a backup made by this one`,
-      );
-    }
+    const done = await listAppliedMigrations(client);
+    const newest = newestOf(done);
+    const supported = newestOf(known);
+    refuseBeyondWindow(done, supported);
+    const missing = known.filter(({ version }) => !done.some((each) => each.version === version));
+    await waitForOlderReplicas(client, { needed: neededBy(missing, steps), newest });
     const applied: string[] = [];
-    for (const migration of known.filter((each) => !done.has(each.version))) {
-      await (isOnline(migration) ? applyOnline(client, migration) : applyInTransaction(client, migration));
+    for (const migration of missing) {
+      await (isOnline(migration) ? applyOnline : applyInTransaction)(client, migration, steps);
       applied.push(migration.name);
     }
     if (role !== undefined) await grantApplication(client, role, applied.length > 0);
-    // Not with the first files alone, as in a test of the migrations.
+    // Some tests apply only the first migrations, which lack the table of eras.
     const knowsEras = known.some(({ name }) => name.endsWith('-evidence-eras.sql'));
-    const restored = knowsEras ? await inTransaction(client, () => beginEraIfRestored(client)) : undefined;
-    return { applied, ...(restored && { restored }) };
+    const knowsRestorations = known.some(({ name }) => name.endsWith('-restorations.sql'));
+    const restored = knowsEras
+      ? await inTransaction(client, async () => {
+          const isDeclared = is_restored && knowsRestorations && !(await isObserved(client));
+          const begun = isDeclared ? await beginEraFor(client, 'declared') : await beginEraIfRestored(client);
+          if (begun && knowsRestorations) await openRestoration(client, begun.sign);
+          return begun;
+        })
+      : undefined;
+    return { applied, ...(restored && { restored }), ...(newest > supported && { newer_schema: newest }) };
   } finally {
     // The end of the connection does not release the lock if a pooler keeps the session.
     await client.query('select pg_advisory_unlock_all()').catch(() => {});

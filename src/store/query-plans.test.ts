@@ -10,24 +10,24 @@ import { allocationStatuses, allocationStatusNames, nodeStatuses, nodeStatusName
 import { tenantOnly, wholeFleet } from '../lifecycle/visibility.ts';
 import { instanceByCredential } from './agents/instances.ts';
 import { expireLeases, leaseNext } from './agents/tasks.ts';
-import { headCursor } from './evidence/commit-order.ts';
+import { readHeadCursor } from './evidence/commit-order.ts';
 import { readAfter, readTimeline } from './evidence/evidence.ts';
-import { queuedOperations, runningHere } from './operations/executions.ts';
-import { openOperationsOf } from './operations/open-operations.ts';
+import { findRunningOperations, lockQueuedOperations } from './operations/executions.ts';
+import { listOpenOperations } from './operations/open-operations.ts';
 import { listOperations } from './operations/operations.ts';
 import type { Database, Queryable, Transaction } from './pg/database.ts';
-import { prunedFact } from './retention/pruned.ts';
+import { readPruneRecord } from './retention/pruned.ts';
 import { walks } from './retention/walks.ts';
-import { holdersOf, listAllocations } from './rows/allocations.ts';
+import { findHolders, listAllocations } from './rows/allocations.ts';
 import { countByStatus } from './rows/counts.ts';
-import { fencedAges } from './rows/fenced-ages.ts';
+import { readFencedAges } from './rows/fenced-ages.ts';
 import { resolveId } from './rows/find.ts';
 import { listNodes } from './rows/fleet/node-list.ts';
 import { lockFreeNodes } from './rows/free-nodes.ts';
 import { listPools } from './rows/pools.ts';
-import { agentlessMachinesToInspect } from './supervision/agentless-machines.ts';
+import { findAgentlessMachinesToInspect } from './supervision/agentless-machines.ts';
 import { lockDueAllocations, lockDueNodes, lockRetryableReleases } from './supervision/past-deadline.ts';
-import { nodesToProbe } from './supervision/probes.ts';
+import { findNodesToProbe } from './supervision/probes.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 import { transition } from './transitions/node-transition.ts';
 
@@ -122,7 +122,8 @@ describe('on a large, idle fleet', () => {
 
   const node_id = 'node_idle_7' as NodeId;
   const allocation_id = 'alloc_idle_7' as AllocationId;
-  const now = () => secondsLater(fleet.now(), 3600 * 24 * 30);
+  // A month later, so that every time limit has passed.
+  const later = () => secondsLater(fleet.now(), 3600 * 24 * 30);
   const everything = { visibility: wholeFleet, limit: 50 };
 
   const cases: Record<string, (tx: Transaction) => Promise<unknown>> = {
@@ -131,7 +132,7 @@ describe('on a large, idle fleet', () => {
         .filter((status) => nodeStatuses[status].deadline)
         .map((status) => [
           `due nodes that are ${status}`,
-          (tx: Transaction) => lockDueNodes(tx, { status, now: now() }, 500),
+          (tx: Transaction) => lockDueNodes(tx, { status, now: later() }, 500),
         ]),
     ),
     ...Object.fromEntries(
@@ -139,28 +140,28 @@ describe('on a large, idle fleet', () => {
         .filter((status) => allocationStatuses[status].deadline)
         .map((status) => [
           `due allocations that are ${status}`,
-          (tx: Transaction) => lockDueAllocations(tx, status, now(), 500),
+          (tx: Transaction) => lockDueAllocations(tx, status, later(), 500),
         ]),
     ),
-    'releases to retry': (tx) => lockRetryableReleases(tx, now(), 20),
-    'expired leases': (tx) => expireLeases(tx, now(), 500),
-    'the next task': (tx) => leaseNext(tx, 'inst_idle_7' as NodeInstanceId, now(), false),
+    'releases to retry': (tx) => lockRetryableReleases(tx, later(), 20),
+    'expired leases': (tx) => expireLeases(tx, later(), 500),
+    'the next task': (tx) => leaseNext(tx, 'inst_idle_7' as NodeInstanceId, later(), 'all'),
     'a task that never arrived': (tx) =>
-      leaseNext(tx, 'inst_idle_7' as NodeInstanceId, now(), false, { polled_at: now(), idle: true }),
-    'queued operations': (tx) => queuedOperations(tx, 100, [{ kind: 'node-provision', revision: 1 }]),
-    'operations running here': (tx) => runningHere(tx, 'rep_idle', { node_id }),
-    'open operations of an allocation': (tx) => openOperationsOf(tx, allocation_id),
-    'a free node': (tx) => lockFreeNodes(tx, 'test', 1, now(), new Map()),
-    'free nodes': (tx) => lockFreeNodes(tx, 'test', 100, now(), new Map()),
+      leaseNext(tx, 'inst_idle_7' as NodeInstanceId, later(), 'all', { polled_at: later(), idle: true }),
+    'queued operations': (tx) => lockQueuedOperations(tx, 100, [{ kind: 'node-provision', revision: 1 }]),
+    'operations that a replica runs': (tx) => findRunningOperations(tx, 'rep_idle', { node_id }),
+    'open operations of an allocation': (tx) => listOpenOperations(tx, allocation_id),
+    'a free node': (tx) => lockFreeNodes(tx, 'test', 1, later(), new Map()),
+    'free nodes': (tx) => lockFreeNodes(tx, 'test', 100, later(), new Map()),
     'agentless machines of a driver without pools': (tx) =>
-      agentlessMachinesToInspect(tx, ['unused-driver'], [], now(), 32),
-    'nodes to probe': (tx) => nodesToProbe(tx, [node_id], now(), 500),
-    'holders of nodes': (tx) => holdersOf(tx, [node_id]),
+      findAgentlessMachinesToInspect(tx, ['unused-driver'], [], later(), 32),
+    'nodes to probe': (tx) => findNodesToProbe(tx, [node_id], later(), 500),
+    'holders of nodes': (tx) => findHolders(tx, [node_id]),
     'a transition': (tx) =>
       transition(
         tx,
         [{ node_id: 'node_idle_10' as NodeId, to: 'offline', by: 'liveness', reason: 'silent' }],
-        now(),
+        later(),
         fleet.environment,
       ),
     'the list of nodes': (tx) => listNodes(tx, everything),
@@ -170,28 +171,28 @@ describe('on a large, idle fleet', () => {
     'the nodes that are held': (tx) => listNodes(tx, { ...everything, held: true }),
     'the nodes of a tenant': (tx) => listNodes(tx, { ...everything, visibility: tenantOnly('tenant-7') }),
     'a search for nodes': (tx) => listNodes(tx, { ...everything, q: 'nowhere' }),
-    'the allocations of a pool': (tx) => listAllocations(tx, { ...everything, pool: 'test' }, now()),
-    'the allocations with a label': (tx) => listAllocations(tx, { ...everything, label: 'team=none' }, now()),
+    'the allocations of a pool': (tx) => listAllocations(tx, { ...everything, pool: 'test' }, later()),
+    'the allocations with a label': (tx) => listAllocations(tx, { ...everything, label: 'team=none' }, later()),
     'the operations of a tenant': (tx) =>
-      listOperations(tx, { ...everything, visibility: tenantOnly('tenant-7') }, now()),
-    'the operations of a kind': (tx) => listOperations(tx, { ...everything, kind: 'node-provision' }, now()),
+      listOperations(tx, { ...everything, visibility: tenantOnly('tenant-7') }, later()),
+    'the operations of a kind': (tx) => listOperations(tx, { ...everything, kind: 'node-provision' }, later()),
     'the resolution of a name': (tx) => resolveId(tx, 'nowhere', wholeFleet),
     'the counts of nodes, fenced instances and pools': async (tx) => {
       await countByStatus(tx);
-      await fencedAges(tx);
+      await readFencedAges(tx);
       await listPools(tx);
     },
-    'the list of allocations': (tx) => listAllocations(tx, everything, now()),
+    'the list of allocations': (tx) => listAllocations(tx, everything, later()),
     'the allocations of a tenant': (tx) =>
-      listAllocations(tx, { ...everything, visibility: tenantOnly('tenant-7') }, now()),
-    'the allocations of a status': (tx) => listAllocations(tx, { ...everything, status: 'release_failed' }, now()),
-    'the list of operations': (tx) => listOperations(tx, everything, now()),
-    'the operations of a node': (tx) => listOperations(tx, { ...everything, node_id }, now()),
-    'the operations of an allocation': (tx) => listOperations(tx, { ...everything, allocation_id }, now()),
-    'the operations of a status': (tx) => listOperations(tx, { ...everything, status: 'running' }, now()),
-    'the credential of an agent': (tx) => instanceByCredential(tx, 'nobody', now()),
-    'the head of the evidence': (tx) => headCursor(tx),
-    'the tail of the evidence': async (tx) => readAfter(tx, await headCursor(tx), 500),
+      listAllocations(tx, { ...everything, visibility: tenantOnly('tenant-7') }, later()),
+    'the allocations of a status': (tx) => listAllocations(tx, { ...everything, status: 'release_failed' }, later()),
+    'the list of operations': (tx) => listOperations(tx, everything, later()),
+    'the operations of a node': (tx) => listOperations(tx, { ...everything, node_id }, later()),
+    'the operations of an allocation': (tx) => listOperations(tx, { ...everything, allocation_id }, later()),
+    'the operations of a status': (tx) => listOperations(tx, { ...everything, status: 'running' }, later()),
+    'the credential of an agent': (tx) => instanceByCredential(tx, 'nobody', later()),
+    'the head of the evidence': (tx) => readHeadCursor(tx),
+    'the tail of the evidence': async (tx) => readAfter(tx, await readHeadCursor(tx), 500),
     ...Object.fromEntries(
       (['node_id', 'node_instance_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const).map((id) => [
         `the timeline of a ${id}`,
@@ -201,17 +202,17 @@ describe('on a large, idle fleet', () => {
     ...Object.fromEntries(
       walks.flatMap((walk) => [
         [
-          `the ${walk.ids} ids that retention of ${walk.of} looks at`,
-          (tx: Transaction) => tx.query(walk.page, ['', firstIdAt(walk.ids, now())]),
+          `the ${walk.id_kind} ids that retention of ${walk.class} looks at`,
+          (tx: Transaction) => tx.query(walk.page, ['', firstIdAt(walk.id_kind, later())]),
         ],
         [
-          `the ${walk.ids} rows that retention of ${walk.of} deletes`,
-          (tx: Transaction) => tx.query(walk.prune, [[firstIdAt(walk.ids, now())], now()]),
+          `the ${walk.id_kind} rows that retention of ${walk.class} deletes`,
+          (tx: Transaction) => tx.query(walk.prune, [[firstIdAt(walk.id_kind, later())], later()]),
         ],
       ]),
     ),
-    'the fact of a deleted node': (tx) => prunedFact(tx, 'node', node_id, wholeFleet),
-    'the fact of a deleted allocation': (tx) => prunedFact(tx, 'allocation', allocation_id, wholeFleet),
+    'the evidence of a deleted node': (tx) => readPruneRecord(tx, 'node', node_id, wholeFleet),
+    'the evidence of a deleted allocation': (tx) => readPruneRecord(tx, 'allocation', allocation_id, wholeFleet),
     'the audit': (tx) => readTimeline(tx, { visibility: wholeFleet, audited: true, limit: 100 }),
   };
 
@@ -219,7 +220,7 @@ describe('on a large, idle fleet', () => {
     expect(await largeTablesScanned(cases[name] ?? (async () => {}))).toEqual([]);
   });
 
-  test('the fact of a deleted node is read only from the partitions of the store, and not for a tenant', async () => {
+  test('reads the evidence of a deleted node only from the partitions of layer store, and not at all for a tenant', async () => {
     const plans: string[] = [];
     const explaining: Queryable = {
       ...db,
@@ -228,9 +229,9 @@ describe('on a large, idle fleet', () => {
         return [];
       },
     };
-    await prunedFact(explaining, 'node', node_id, tenantOnly('tenant-7'));
+    await readPruneRecord(explaining, 'node', node_id, tenantOnly('tenant-7'));
     expect(plans).toEqual([]);
-    await prunedFact(explaining, 'node', node_id, wholeFleet);
+    await readPruneRecord(explaining, 'node', node_id, wholeFleet);
     expect(plans).toEqual([expect.stringContaining('"evidence_store')]);
     expect(plans[0]).not.toContain('"evidence_workflow');
   });

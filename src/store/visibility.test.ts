@@ -1,9 +1,9 @@
-/** Runs every read as the tenant of a row, as another tenant, and with an invalid visibility. */
+/** Runs each read for the fleet, the tenant of a row, another tenant and an invalid visibility. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testStore } from '../../test/support/store.ts';
 import { until } from '../../test/support/until.ts';
 import { canSee, tenantOnly, type Visibility, wholeFleet } from '../lifecycle/visibility.ts';
-import { misplacedIds } from './agents/outside-fact-ids.ts';
+import { findMisplacedIds } from './agents/outside-fact-ids.ts';
 import { startCursor } from './evidence/commit-order.ts';
 import { readVisibleAfter } from './evidence/evidence.ts';
 import { readVisibleTimeline } from './evidence/tenant-timeline.ts';
@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-/** Returns the number of rows that each read finds. */
+/** Each function returns the number of rows that its read finds. */
 const reads: Record<string, (visibility: Visibility) => Promise<number>> = {
   readNode: async (visibility) => ((await readNode(store.db, node.node_id, visibility)) ? 1 : 0),
   readNodes: async (visibility) => (await readNodes(store.db, [node.node_id], visibility)).length,
@@ -73,9 +73,9 @@ const reads: Record<string, (visibility: Visibility) => Promise<number>> = {
     (await readVisibleTimeline(store.db, visibility, { node_id: node.node_id, limit: 1 })).items.length,
   readVisibleAfter: async (visibility) =>
     (await readVisibleAfter(store.db, startCursor, { visibility, allocation_id: own.allocation_id }, 1)).items.length,
-  misplacedIds: async (visibility) => {
+  findMisplacedIds: async (visibility) => {
     const fact = { layer: 'operator', kind: 'deploy.done', summary: 'x', allocation_id: own.allocation_id } as const;
-    return 1 - (await misplacedIds(store.db, [fact], visibility)).length;
+    return 1 - (await findMisplacedIds(store.db, [fact], visibility)).length;
   },
 };
 

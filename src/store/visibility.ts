@@ -83,6 +83,9 @@ export const ownFacts = (visibility: Visibility, only: string | undefined, bind:
     ) = ${tenant}`,
   );
 
+/** Selects allocations of the same tenant. Both arguments are aliases in the statement. */
+export const ofSameTenant = (allocation: string, other: string): string => `${allocation}.tenant = ${other}.tenant`;
+
 /**
  * Selects boot stages that the tenant may see. If other tenants have had the node, stages that were
  * reported before the last handover are left out.

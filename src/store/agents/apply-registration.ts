@@ -11,7 +11,7 @@ import { fencedProblem } from '../../contract/errors/fenced-problem.ts';
 import { heartbeatPolicy } from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { type KnownDocument, poolGeneration } from '../rows/pools.ts';
+import { type KnownDocument, readGenerationDocument } from '../rows/pools.ts';
 import { amendNode } from '../transitions/amend-node.ts';
 import type { NodeMove } from '../transitions/node-move.ts';
 import { transition } from '../transitions/node-transition.ts';
@@ -22,7 +22,7 @@ import type { Registration, RegistrationContext } from './registration-types.ts'
 type ArrivedInstance = Pick<InstanceRow, 'node_instance_id' | 'created_at'>;
 type MoveContext = Pick<RegistrationContext, 'now' | 'correlation_id'>;
 
-/** Moves a node to `starting` when its machine registers in time. */
+/** Builds the move to `starting` of a node whose machine registers in time. */
 export const startMove = (
   node: NodeRow,
   { node_instance_id, created_at }: ArrivedInstance,
@@ -46,7 +46,7 @@ export const startMove = (
     correlation_id: node.correlation_id ?? correlation_id,
   }) satisfies NodeMove;
 
-/** Moves a failed node to `starting` when its machine registers within the rescue window. */
+/** Builds the move of a failed node whose machine registers within the rescue window. */
 function rescueMove(
   node: NodeRow,
   instance: ArrivedInstance,
@@ -171,7 +171,7 @@ export const replyOf = (
   first: credential !== undefined,
 });
 
-/** Builds the reply from the pool generation that the node was created with. */
+/** Builds the reply from the pool generation of the node, which may not be the newest. */
 export const readReply = async (
   tx: Transaction,
   node: NodeRow,
@@ -179,4 +179,10 @@ export const readReply = async (
   credential: string | undefined,
   credential_expires_at: Date | null,
 ): Promise<Registration> =>
-  replyOf(node, await poolGeneration(tx, node.pool, node.pool_generation), instance, credential, credential_expires_at);
+  replyOf(
+    node,
+    await readGenerationDocument(tx, node.pool, node.pool_generation),
+    instance,
+    credential,
+    credential_expires_at,
+  );

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
+import type { BootStage } from '../../contract/node.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Database } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
@@ -50,6 +51,19 @@ test('records a repeated boot stage once, unless its duration changed', async ()
   ]);
   const facts = await db.query(`select 1 from evidence where node_id = $1 and kind = 'boot.stage'`, [ids.node_id]);
   expect(facts.length).toBe(4);
+});
+
+test('replaces the start of a repeated stage together with its duration', async () => {
+  const ids = { ...(await bootedNode()), correlation_id: null };
+  const store = (stages: BootStage[]) => storeBootStages(db, ids, stages, fleet.now(), fleet.environment);
+  const first = { name: 'boot', seconds: 9, started_at: '2026-11-17T10:00:00.000Z' };
+  await store([first, { name: 'pull', seconds: 2, starts_seconds: 1 }]);
+  const second = { name: 'boot', seconds: 5, started_at: '2026-11-17T10:20:00.000Z' };
+  await store([second, { name: 'pull', seconds: 3, starts_seconds: 4 }]);
+  expect(await readBootStages(db, ids.node_id, ids.node_instance_id, wholeFleet)).toEqual([
+    second,
+    { name: 'pull', seconds: 3, starts_seconds: 4 },
+  ]);
 });
 
 test('records the facts of a boot under the allocation that the machine boots for', async () => {

@@ -11,7 +11,7 @@ import { fillAllocationIds } from '../transitions/amend-node.ts';
 import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 import { andAll, ownStages } from '../visibility.ts';
 
-/** Keeps the last of the stages that one report names twice, which the upsert would refuse. */
+/** Keeps the last of repeated stages, because the upsert would refuse a repetition. */
 const dedupeStages = (stages: BootStage[]): BootStage[] => [
   ...new Map(stages.map((stage) => [JSON.stringify([stage.parent ?? '', stage.name]), stage])).values(),
 ];
@@ -42,6 +42,8 @@ export async function storeBootStages(
        from jsonb_array_elements($2::jsonb) with ordinality as list(stage, ordinal)
        on conflict (node_instance_id, name, parent) do update
        set seconds = excluded.seconds,
+         started_at = excluded.started_at,
+         starts_seconds = excluded.starts_seconds,
          reported_at = excluded.reported_at
        -- A repeated report returns no row, so it records no second fact.
        where boot_stages.seconds is distinct from excluded.seconds
@@ -106,13 +108,13 @@ export async function readBootStages(
 }
 
 /** Describes the stage that the heartbeats name, or else the last stage the instance finished. */
-export async function latestBootNews(db: Queryable, node_instance_id: string): Promise<string | null> {
+export async function describeBootProgress(db: Queryable, node_instance_id: string): Promise<string | null> {
   const [row] = await db.query<{ reported: string | null; name: string | null; seconds: number | null }>(
     `select
        (select reported ->> 'boot_stage' from heartbeats where node_instance_id = $1) as reported,
        last.name,
        last.seconds
-     -- One row even if the instance has finished no stage.
+     -- Returns one row even if the instance has finished no stage.
      from (values (1)) as one
      left join lateral (
        select name, seconds

@@ -22,7 +22,7 @@ it('uses the database clock if the replica clock is behind', async () => {
   const node = await fleet.node('ready');
   const [{ at } = { at: fleet.now() }] = await db.query<{ at: Date }>(`select clock_timestamp() as at`);
   const node_instance_id = node.node_instance_id as NodeInstanceId;
-  const beat = (received_at: Date) =>
+  const storeBeat = (received_at: Date) =>
     db.transaction((tx) =>
       storeBeats(tx, [
         {
@@ -32,9 +32,9 @@ it('uses the database clock if the replica clock is behind', async () => {
         },
       ]),
     );
-  await beat(secondsLater(at, -2));
+  await storeBeat(secondsLater(at, -2));
   await db.transaction((tx) => clearReports(tx, [node], secondsLater(at, -5)));
-  await beat(secondsLater(at, -1));
+  await storeBeat(secondsLater(at, -1));
   expect((await readNode(db, node.node_id, wholeFleet))?.reported?.message).toBeUndefined();
   await db.query(`delete from heartbeats where node_instance_id = $1`, [node_instance_id]);
 });
@@ -43,7 +43,7 @@ it('keeps the report as evidence and drops older reports that arrive later', asy
   const { db } = store;
   const node = await fleet.node('ready');
   const node_instance_id = node.node_instance_id as NodeInstanceId;
-  const beat = (received_at: Date, message: string | null) =>
+  const storeBeat = (received_at: Date, message: string | null) =>
     db.transaction((tx) =>
       storeBeats(tx, [
         {
@@ -58,14 +58,14 @@ it('keeps the report as evidence and drops older reports that arrive later', asy
     );
   const readMessage = async () => (await readNode(db, node.node_id, wholeFleet))?.reported?.message;
   const start = fleet.now();
-  await beat(start, 'from the former tenant');
+  await storeBeat(start, 'from the former tenant');
   expect(await readMessage()).toBe('from the former tenant');
   await db.transaction((tx) => clearReports(tx, [node], secondsLater(start, 10)));
   expect(await readMessage(), 'the report is cleared').toBeUndefined();
-  await beat(secondsLater(start, 9), 'from the former tenant, stored late');
+  await storeBeat(secondsLater(start, 9), 'from the former tenant, stored late');
   expect(await readMessage(), 'an older report is dropped').toBeUndefined();
-  await beat(secondsLater(start, 11), 'from the new tenant');
-  await beat(secondsLater(start, 12), null);
+  await storeBeat(secondsLater(start, 11), 'from the new tenant');
+  await storeBeat(secondsLater(start, 12), null);
   expect(await readMessage(), 'a newer report is kept').toBe('from the new tenant');
   const evidence = await db.query(
     `select data -> 'reported' ->> 'message' as message, allocation_id, origin

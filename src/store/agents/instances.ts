@@ -128,7 +128,7 @@ export async function instanceRow(db: Queryable, id: string, lock?: 'for update'
 const isAgentless = 'registered_at is not null and credential_hash is null';
 
 /** Reads whether each instance is agentless, whether its key is unproven, and why it is fenced. */
-export async function instanceStandings(
+export async function readInstanceStandings(
   db: Queryable,
   ids: readonly string[],
 ): Promise<Map<string, { fenced: string | null; agentless: boolean; key_unproven: boolean }>> {
@@ -150,7 +150,7 @@ export async function instanceStandings(
   return new Map(
     rows.map(({ node_instance_id, fenced_at, fence_reason, agentless, key_unproven }) => [
       node_instance_id,
-      { agentless, key_unproven, fenced: fenced_at ? (fence_reason ?? 'it has no instance') : null },
+      { agentless, key_unproven, fenced: fenced_at ? (fence_reason ?? 'no reason is recorded') : null },
     ]),
   );
 }
@@ -164,7 +164,7 @@ export async function countInstancesSince(db: Queryable, node_id: NodeId, since:
   return row?.count ?? 0;
 }
 
-/** Replaces the driver's whole state of an instance. */
+/** Replaces the whole driver state of an instance. */
 export async function saveDriverState(
   db: Queryable,
   id: NodeInstanceId,
@@ -182,7 +182,8 @@ export async function registerAgentless(tx: Transaction, id: NodeInstanceId, now
 }
 
 /**
- * Returns whether an agent of ours does tasks. Clients of a foreign protocol only send heartbeats.
+ * Returns whether the instance has an agent that does tasks, or may still get one. Clients of a
+ * foreign protocol do no tasks.
  */
 export async function hasAgent(db: Queryable, id: NodeInstanceId): Promise<boolean> {
   const [row] = await db.query<{ has_agent: boolean }>(
@@ -202,7 +203,10 @@ export async function markUnproven(tx: Transaction, id: NodeInstanceId, now: Dat
   await tx.query('update instances set unproven_since = $2 where node_instance_id = $1', [id, now]);
 }
 
-/** Returns whether the agent sent a heartbeat within its stale time, so that it can get a task. */
+/**
+ * Returns whether the agent registered or sent a heartbeat within its stale time, so that it can
+ * get a task.
+ */
 export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date): Promise<boolean> {
   const [row] = await db.query<{ fresh: boolean }>(
     `select
@@ -212,6 +216,7 @@ export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date)
          -- Clients of a foreign protocol do no tasks.
          and instance.door is null
          and instance.credential_hash is not null
+         -- Before its first heartbeat an agent has the default stale time of 30 s.
          and greatest(instance.registered_at, beat.last_seen_at)
            > $2::timestamptz - make_interval(secs => coalesce(beat.stale_seconds, 30)) as fresh
      from instances instance
@@ -247,10 +252,10 @@ export async function fenceInstances(tx: Transaction, fences: Fence[], revoke: b
     [JSON.stringify(fences), now, revoke],
   );
   if (rows.length === 0) return;
-  const nodeOf = new Map(rows.map((row) => [row.node_instance_id, row.node_id]));
-  const changed = fences.filter((fence) => nodeOf.has(fence.node_instance_id));
+  const nodeIds = new Map(rows.map((row) => [row.node_instance_id, row.node_id]));
+  const changed = fences.filter((fence) => nodeIds.has(fence.node_instance_id));
   // The liveness sweep skips heartbeats that are over.
-  await tx.query('update heartbeats set over = true where node_instance_id = any($1)', [[...nodeOf.keys()]]);
+  await tx.query('update heartbeats set over = true where node_instance_id = any($1)', [[...nodeIds.keys()]]);
   if (revoke) await withdrawTasks(tx, changed, now);
   await recordEvidence(
     tx,
@@ -261,7 +266,7 @@ export async function fenceInstances(tx: Transaction, fences: Fence[], revoke: b
       summary: `the instance is ${revoke ? 'fenced and its credential revoked' : 'fenced'}: ${reason}`,
       data: { reason },
       ...ids,
-      node_id: nodeOf.get(ids.node_instance_id) ?? null,
+      node_id: nodeIds.get(ids.node_instance_id) ?? null,
     })),
   );
 }

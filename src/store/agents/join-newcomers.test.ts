@@ -7,7 +7,7 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import { type Installation, openInstallation } from '../keys/installation.ts';
 import type { Database } from '../pg/database.ts';
 import { createJoinToken } from '../rows/tokens.ts';
-import { type Fleet, nodeNow, testFleet, testPool } from '../testing/fleet.ts';
+import { type Fleet, readNodeRow, testFleet, testPool } from '../testing/fleet.ts';
 import type { NodeMove } from '../transitions/node-move.ts';
 import { createNewcomers, createNode, type NewNode, transition } from '../transitions/node-transition.ts';
 import { register } from './register.ts';
@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-const joinToken = async (expires_at: Date | null = null, max_uses: number | null = null): Promise<string> => {
+const newJoinToken = async (expires_at: Date | null = null, max_uses: number | null = null): Promise<string> => {
   const token_id = newTokenId(fleet.clock);
   const secret = `swj_${token_id}`;
   await createJoinToken(db, { token_id, pool: 'test', expires_at, max_uses, created_at: fleet.now() }, secret);
@@ -67,7 +67,7 @@ const countingDatabase = () => {
 };
 
 test('needs the same number of statements for a batch as for one join', async () => {
-  const secret = await joinToken();
+  const secret = await newJoinToken();
   const single = countingDatabase();
   await join(single.database, secret, 'alone');
   const batch = countingDatabase();
@@ -90,7 +90,7 @@ test('needs the same number of statements for a batch as for one join', async ()
 });
 
 test('refuses invalid joins of a batch without failing the others', async () => {
-  const [secret, expired] = [await joinToken(), await joinToken(fleet.now())];
+  const [secret, expired] = [await newJoinToken(), await newJoinToken(fleet.now())];
   await join(db, secret, 'here-already');
   const answers = await Promise.all([
     join(db, secret, 'well-1'),
@@ -109,7 +109,7 @@ test('refuses invalid joins of a batch without failing the others', async () => 
 });
 
 test('does not split the batch when a token has too few uses left', async () => {
-  const [plenty, few] = [await joinToken(), await joinToken(null, 3)];
+  const [plenty, few] = [await newJoinToken(), await newJoinToken(null, 3)];
   const { database, counts } = countingDatabase();
   const machines = Array.from({ length: 40 }, (_, place) => [plenty, few].map((token) => ({ token, place }))).flat();
   const answers = await Promise.all(
@@ -149,11 +149,11 @@ test('stores a newcomer with the same rows and evidence as a node that is create
   await db.transaction(async (tx) => {
     const node = await createNode(tx, created, testPool, cause, now, fleet.environment);
     await transition(tx, [start(node)], now, fleet.environment);
-    await createNewcomers(tx, [{ fresh: joined, pool: testPool, cause, now, onward: start }], fleet.environment);
+    await createNewcomers(tx, [{ fresh: joined, pool: testPool, cause, now, planMove: start }], fleet.environment);
   });
-  const storedRows = async ({ node_id, node_instance_id, name }: NewNode) => {
+  const readStoredRows = async ({ node_id, node_instance_id, name }: NewNode) => {
     const rows = [
-      await nodeNow(db, node_id),
+      await readNodeRow(db, node_id),
       await db.query('select * from boot_samples where node_id = $1', [node_id]),
       await db.query(
         `select at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id
@@ -168,6 +168,6 @@ test('stores a newcomer with the same rows and evidence as a node that is create
       .replaceAll(node_instance_id ?? '', 'instance');
     return JSON.parse(text.replaceAll(`"${name}"`, '"name"'));
   };
-  expect(await storedRows(joined)).toEqual(await storedRows(created));
-  expect((await storedRows(joined))[2]).toHaveLength(2);
+  expect(await readStoredRows(joined)).toEqual(await readStoredRows(created));
+  expect((await readStoredRows(joined))[2]).toHaveLength(2);
 });

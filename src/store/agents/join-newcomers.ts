@@ -4,18 +4,18 @@
  * a rack that starts at once costs little per machine.
  */
 import { createBatcher } from '../../base/batching/batch.ts';
-import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
+import { bisect, unwrapSettled } from '../../base/batching/bisect.ts';
 import { newSecret } from '../../base/credentials/random-secret.ts';
 import { newNodeId, newNodeInstanceId } from '../../base/ids.ts';
 import type { RegisterRequest } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { type Database, StoreUnavailable, type Transaction } from '../pg/database.ts';
 import { currentPool, type PoolRow } from '../rows/pools.ts';
-import { type JoinTokenRow, joinTokenBySecret, spendJoinToken } from '../rows/tokens.ts';
+import { findJoinTokenBySecret, type JoinTokenRow, spendJoinToken } from '../rows/tokens.ts';
 import { createNewcomers } from '../transitions/node-transition.ts';
 import { replyOf, startMove } from './apply-registration.ts';
 import { createRegisteredInstances } from './instances.ts';
-import { joinsBeyondLimit, poolFull } from './joins/pool-limit.ts';
+import { findJoinsBeyondLimit, poolFullProblem } from './joins/pool-limit.ts';
 import { hasExpired, spentProblem } from './joins/token-validity.ts';
 import type { Registration, RegistrationContext } from './registration-types.ts';
 
@@ -36,7 +36,7 @@ interface ValidJoin extends JoinAttempt {
 }
 
 /** Builds the rows of a join: the node and the registered instance. */
-const newRows = ({ request, context, join, pool }: ValidJoin) => {
+const buildRows = ({ request, context, join, pool }: ValidJoin) => {
   const { clock, now, correlation_id, environment, arrival } = context;
   const node_id = newNodeId(clock);
   const node_instance_id = newNodeInstanceId(clock);
@@ -72,7 +72,7 @@ const newRows = ({ request, context, join, pool }: ValidJoin) => {
       pool: pool.document,
       cause: { by: 'join', reason: 'it joined by itself' } as const,
       now,
-      onward: (node: Parameters<typeof startMove>[0]) =>
+      planMove: (node: Parameters<typeof startMove>[0]) =>
         environment.decide.effectOfRegistration(node, now) === 'start'
           ? startMove(node, instance, request, context)
           : undefined,
@@ -80,14 +80,14 @@ const newRows = ({ request, context, join, pool }: ValidJoin) => {
   };
 };
 
-/** Returns undefined for a name that is taken. Throws for all if a token has too few uses left. */
+/** Returns undefined for a taken name. Throws for all joins if a token has too few uses left. */
 export async function admitNewcomers(
   tx: Transaction,
   joins: readonly ValidJoin[],
 ): Promise<(Registration | undefined)[]> {
   const [first] = joins;
   if (!first) return [];
-  const rows = joins.map(newRows);
+  const rows = joins.map(buildRows);
   const nodes = await createNewcomers(
     tx,
     rows.map(({ newcomer }) => newcomer),
@@ -98,11 +98,11 @@ export async function admitNewcomers(
     tx,
     created.map(({ instance, credential }) => ({ ...instance, credential })),
   );
-  const uses = Map.groupBy(created, ({ instance }) => instance.join_token_id);
+  const createdByToken = Map.groupBy(created, ({ instance }) => instance.join_token_id);
   // Tokens are spent in id order, so that two batches cannot deadlock on their rows.
-  for (const [token_id, users] of [...uses].sort(([a], [b]) => (a < b ? -1 : 1)))
-    if (!(await spendJoinToken(tx, token_id, users.length)))
-      throw spentProblem({ token_id, pool: users[0]?.newcomer.fresh.pool ?? first.pool.name });
+  for (const [token_id, members] of [...createdByToken].sort(([a], [b]) => (a < b ? -1 : 1)))
+    if (!(await spendJoinToken(tx, token_id, members.length)))
+      throw spentProblem({ token_id, pool: members[0]?.newcomer.fresh.pool ?? first.pool.name });
   return rows.map(({ instance, credential }, place) => {
     const node = nodes[place];
     return (
@@ -117,11 +117,11 @@ export async function admitNewcomers(
  * join. It returns undefined if the token is invalid, or if earlier joins of the batch take its
  * last uses.
  */
-async function findTokens(tx: Transaction, attempts: readonly JoinAttempt[]) {
+async function createTokenFinder(tx: Transaction, attempts: readonly JoinAttempt[]) {
   const secrets = [...new Set(attempts.map(({ request }) => request.join_token))].sort();
   const tokens = new Map<string, { join: JoinTokenRow; pool: PoolRow }>();
   for (const secret of secrets) {
-    const join = await joinTokenBySecret(tx, secret);
+    const join = await findJoinTokenBySecret(tx, secret);
     const pool = join && !join.revoked_at && (await currentPool(tx, join.pool, 'for share of pool'));
     if (pool) tokens.set(secret, { join, pool });
   }
@@ -141,31 +141,34 @@ type Answer = Registration | ApiProblem | undefined;
 
 const joinAll = (db: Database, attempts: readonly JoinAttempt[]): Promise<Answer[]> =>
   db.transaction(async (tx) => {
-    const tokenOf = await findTokens(tx, attempts);
+    const findToken = await createTokenFinder(tx, attempts);
     const valid = attempts.flatMap((attempt) => {
-      const token = tokenOf(attempt);
+      const token = findToken(attempt);
       return token ? [{ attempt, ...attempt, ...token }] : [];
     });
-    const refused = await joinsBeyondLimit(tx, valid);
+    const refused = await findJoinsBeyondLimit(tx, valid);
     const allowed = valid.filter((join) => !refused.has(join));
-    const answers = await admitNewcomers(tx, allowed);
-    const answerOf = new Map<JoinAttempt, Answer>(allowed.map(({ attempt }, place) => [attempt, answers[place]]));
-    for (const { attempt, pool } of refused) answerOf.set(attempt, poolFull(pool));
-    return attempts.map((attempt) => answerOf.get(attempt));
+    const registrations = await admitNewcomers(tx, allowed);
+    const answers = new Map<JoinAttempt, Answer>(allowed.map(({ attempt }, place) => [attempt, registrations[place]]));
+    for (const { attempt, pool } of refused) answers.set(attempt, poolFullProblem(pool));
+    return attempts.map((attempt) => answers.get(attempt));
   });
 
 /** Two batches run at once, so a batch that waits for a pool's lock does not delay other pools. */
-const limits = { max_keys: 100, max_concurrent: 2 };
+const batchLimits = { max_keys: 100, max_concurrent: 2 };
 const isUnavailable = (error: unknown) => error instanceof StoreUnavailable;
 
 type Batcher = (attempt: JoinAttempt) => Promise<PromiseSettledResult<Answer>>;
 
 const batchers = new WeakMap<Database, Batcher>();
 
-function batcherOf(db: Database): Batcher {
+function getBatcher(db: Database): Batcher {
   const batcher =
     batchers.get(db) ??
-    createBatcher((attempts: JoinAttempt[]) => bisect(attempts, (some) => joinAll(db, some), isUnavailable), limits);
+    createBatcher(
+      (attempts: JoinAttempt[]) => bisect(attempts, (some) => joinAll(db, some), isUnavailable),
+      batchLimits,
+    );
   batchers.set(db, batcher);
   return batcher;
 }
@@ -179,7 +182,7 @@ export const joinInBatch = async (
   request: JoinRequest,
   context: RegistrationContext,
 ): Promise<Registration | undefined> => {
-  const answer = settledAnswer(await batcherOf(db)({ request, context }));
+  const answer = unwrapSettled(await getBatcher(db)({ request, context }));
   if (answer instanceof ApiProblem) throw answer;
   return answer;
 };

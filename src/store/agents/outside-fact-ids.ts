@@ -14,10 +14,10 @@ export interface MisplacedId {
 
 /**
  * Builds the SQL conditions under which an id is wrong. A tenant may name its operations, its
- * unreleased allocations, and the node and instance that the named allocation holds now. Thus a
+ * unreleased allocations, and the node and instance that the named allocation holds now. So a
  * former tenant cannot add to a machine's history.
  */
-function wrongIds(visibility: Visibility, bind: Bind) {
+function buildWrongIdConditions(visibility: Visibility, bind: Bind) {
   const wrong = {
     allocation_id: ['fact.allocation_id is not null and allocation.allocation_id is null'],
     node_instance_id: [
@@ -57,10 +57,10 @@ const heldByAllocation = `
   ) own on true`;
 
 /** Finds the wrong ids. An unknown id and an id of another tenant look the same to the caller. */
-export function misplacedIds(db: Queryable, facts: OutsideFact[], visibility: Visibility): Promise<MisplacedId[]> {
+export function findMisplacedIds(db: Queryable, facts: OutsideFact[], visibility: Visibility): Promise<MisplacedId[]> {
   const { values, bind } = parameters();
   const factsParameter = bind(JSON.stringify(facts));
-  const wrong = Object.entries(wrongIds(visibility, bind)).map(
+  const wrong = Object.entries(buildWrongIdConditions(visibility, bind)).map(
     ([id, conditions]) => `('${id}', ${conditions.map((condition) => `(${condition})`).join(' or ')})`,
   );
   return db.query<MisplacedId>(

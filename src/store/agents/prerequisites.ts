@@ -7,7 +7,7 @@ import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Transaction } from '../pg/database.ts';
 import { lockNode, type NodeRow } from '../rows/nodes.ts';
-import { poolGeneration } from '../rows/pools.ts';
+import { readGenerationDocument } from '../rows/pools.ts';
 import { amendNode, fillAllocationIds } from '../transitions/amend-node.ts';
 import { transition } from '../transitions/node-transition.ts';
 import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
@@ -75,7 +75,7 @@ export function reportPrerequisites(
     const facts = factsOf(node, results, now);
     await fillAllocationIds(tx, facts);
     await recordEvidence(tx, facts);
-    const required = (await poolGeneration(tx, node.pool, node.pool_generation))?.requires ?? [];
+    const required = (await readGenerationDocument(tx, node.pool, node.pool_generation))?.requires ?? [];
     const prerequisites = judgeResults(required, results);
     if (required.length === 0 || prerequisites === 'unchecked' || prerequisites === node.prerequisites)
       return node.status;
@@ -105,7 +105,8 @@ export function reportPrerequisites(
 }
 
 /**
- * Promotes a node that reported ready before its prerequisites were met, and will not repeat it.
+ * Promotes a node that reported ready before its prerequisites were met. Its agent does not repeat
+ * the report.
  */
 async function promoteIfReportedReady(
   tx: Transaction,

@@ -10,7 +10,7 @@ import { type Installation, openInstallation } from '../keys/installation.ts';
 import type { Database } from '../pg/database.ts';
 import { type NodeRow, nodeRow } from '../rows/nodes.ts';
 import { createJoinToken, revokeJoinToken } from '../rows/tokens.ts';
-import { allocationNow, type Fleet, nodeNow, testFleet } from '../testing/fleet.ts';
+import { type Fleet, readAllocationRow, readNodeRow, testFleet } from '../testing/fleet.ts';
 import { fenceInstance, instanceByCredential } from './instances.ts';
 import { register } from './register.ts';
 import type { Registration } from './registration-types.ts';
@@ -59,7 +59,7 @@ async function mustRegister(request: Partial<Request>, credential?: string, now?
 /** Creates a node at a status, with an enrolment token. */
 async function nodeWithToken(status: NodeStatus): Promise<{ node: NodeRow; token: string }> {
   const node = await fleet.node(status);
-  const token = installation.enrollmentToken({
+  const token = installation.signEnrollmentToken({
     pool: node.pool,
     node_id: node.node_id,
     node_instance_id: node.node_instance_id ?? ('' as never),
@@ -97,7 +97,7 @@ test.for(nodeStatusNames)('enrols the agent of a %s node, or records the refusal
   const { node, token } = await nodeWithToken(status);
   const reply = await attempt({ enrollment_token: token });
   const expected = enrolmentOutcomes[status];
-  const after = await nodeNow(db, node.node_id);
+  const after = await readNodeRow(db, node.node_id);
   if (typeof reply === 'string') {
     expect(reply).toBe(expected);
     expect(after).toEqual(node);
@@ -122,24 +122,27 @@ test('refuses a registration after the rescue window', async () => {
   const { node, token } = await nodeWithToken('failed');
   const late = secondsLater(node.deadline_at ?? node.status_since, 1);
   expect(await attempt({ enrollment_token: token }, undefined, late)).toBe('instance_fenced');
-  expect(await nodeNow(db, node.node_id)).toEqual(node);
+  expect(await readNodeRow(db, node.node_id)).toEqual(node);
 });
 
 test('checks the prerequisites again when a machine that missed one registers again', async () => {
   const { node, token } = await nodeWithToken('failed');
   await db.query(`update nodes set prerequisites = 'missing' where node_id = $1`, [node.node_id]);
   await mustRegister({ enrollment_token: token });
-  expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'starting', prerequisites: 'unchecked' });
+  expect(await readNodeRow(db, node.node_id)).toMatchObject({ status: 'starting', prerequisites: 'unchecked' });
 });
 
 test('rescues the allocation that failed with its node when the machine registers late', async () => {
   const { node, token } = await nodeWithToken('provisioning');
   const held = await fleet.allocation('provisioning', node);
   await fleet.move({ node_id: node.node_id, to: 'failed', by: 'provision-deadline', reason: 'never registered' });
-  expect((await allocationNow(db, held.allocation_id)).status).toBe('failed');
+  expect((await readAllocationRow(db, held.allocation_id)).status).toBe('failed');
   await mustRegister({ enrollment_token: token });
-  expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'starting', verdict: { rule: 'late-registration' } });
-  expect((await allocationNow(db, held.allocation_id)).status).toBe('provisioning');
+  expect(await readNodeRow(db, node.node_id)).toMatchObject({
+    status: 'starting',
+    verdict: { rule: 'late-registration' },
+  });
+  expect((await readAllocationRow(db, held.allocation_id)).status).toBe('provisioning');
 });
 
 test('does not rescue an allocation by a join token without a key proof', async () => {
@@ -149,27 +152,27 @@ test('does not rescue an allocation by a join token without a key proof', async 
   await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'gone for long' });
   const { secret } = await newJoinToken();
   expect(await attempt({ join_token: secret, name: node.name })).toBe('identity_unproven');
-  expect((await allocationNow(db, held.allocation_id)).status).toBe('failed');
+  expect((await readAllocationRow(db, held.allocation_id)).status).toBe('failed');
 });
 
 test('counts a restart and keeps the status, registered_at and the deadline', async () => {
   const { node, token } = await nodeWithToken('provisioning');
   const { credential } = await mustRegister({ enrollment_token: token });
-  const before = await nodeNow(db, node.node_id);
+  const before = await readNodeRow(db, node.node_id);
   const reply = await mustRegister({ version: '1.1' }, credential);
   expect(reply).toMatchObject({ first: false, node_id: node.node_id });
   expect(reply.credential).toBeUndefined();
-  expect(await nodeNow(db, node.node_id)).toEqual({ ...before, restarts: 1 });
+  expect(await readNodeRow(db, node.node_id)).toEqual({ ...before, restarts: 1 });
   const facts = await db.query(`select 1 from evidence where node_id = $1 and kind = 'node.restarted'`, [node.node_id]);
   expect(facts.length).toBe(1);
 });
 
-test('registers an agent again that restarts while its node is cleaned', async () => {
+test('registers an agent again if it restarts while its node is cleaned', async () => {
   const { node, token } = await nodeWithToken('provisioning');
   const { credential } = await mustRegister({ enrollment_token: token });
   await fleet.move({ node_id: node.node_id, to: 'cleaning', by: 'release', reason: 'released' });
   await mustRegister({ version: '1.1' }, credential);
-  expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'cleaning', restarts: 1 });
+  expect(await readNodeRow(db, node.node_id)).toMatchObject({ status: 'cleaning', restarts: 1 });
 });
 
 test('accepts an enrolment token again until its credential is used', async () => {
@@ -185,7 +188,7 @@ test('accepts an enrolment token again until its credential is used', async () =
 test('refuses forged, early, fenced and missing tokens with different codes', async () => {
   const { node, token } = await nodeWithToken('provisioning');
   expect(await attempt({ enrollment_token: `${token}x` })).toBe('enrollment_invalid');
-  const earlyToken = installation.enrollmentToken({
+  const earlyToken = installation.signEnrollmentToken({
     pool: 'test',
     node_id: 'node_unknown' as never,
     node_instance_id: 'inst_unknown' as never,
@@ -219,15 +222,15 @@ test.for(nodeStatusNames)(
     const { secret } = await newJoinToken();
     const reply = await attempt({ join_token: secret, name: node.name });
     const expected = joinOutcomes[status];
-    expect(await nodeNow(db, node.node_id)).toEqual(node);
+    expect(await readNodeRow(db, node.node_id)).toEqual(node);
     if (expected !== 'new node') {
       expect(reply).toBe(expected);
       const [finding] = await db.query<{ theirs: object }>(
         `select theirs
-       from findings
-       where what = 'name_contested'
-         and subject = $1
-         and status = 'open'`,
+         from findings
+         where what = 'name_contested'
+           and subject = $1
+           and status = 'open'`,
         [node.node_id],
       );
       const because = expected === 'name_taken' ? 'name_held' : 'key_unproven';

@@ -1,16 +1,16 @@
 /** Registers an instance by enrolment token, join token, key proof, or the credential it has. */
 import { secondsLater } from '../../base/clock.ts';
 import { hashSecret } from '../../base/credentials/random-secret.ts';
-import { bornAt, type NodeInstanceId, newNodeInstanceId } from '../../base/ids.ts';
+import { creationTimeOf, type NodeInstanceId, newNodeInstanceId } from '../../base/ids.ts';
 import type { RegisterRequest } from '../../contract/agent/agent.ts';
 import { ApiProblem, errorCatalogue } from '../../contract/errors/errors.ts';
 import { fencedProblem } from '../../contract/errors/fenced-problem.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
-import type { EnrollmentClaims } from '../keys/installation.ts';
-import { chargedTo, type Database, type Transaction } from '../pg/database.ts';
+import type { EnrollmentIds } from '../keys/installation.ts';
+import { type Database, type Transaction, withWriteAccount } from '../pg/database.ts';
 import { lockNode, type NodeRow, nodeRow } from '../rows/nodes.ts';
 import { currentPool } from '../rows/pools.ts';
-import { type JoinTokenRow, joinTokenBySecret } from '../rows/tokens.ts';
+import { findJoinTokenBySecret, type JoinTokenRow } from '../rows/tokens.ts';
 import { moveAllocations } from '../transitions/allocation-transition.ts';
 import { amendNode } from '../transitions/amend-node.ts';
 import { transition } from '../transitions/node-transition.ts';
@@ -20,26 +20,22 @@ import { provenKey, trustedKeyOf } from './agent-keys/trusted-key.ts';
 import { applyRegistration, issueCredential, readReply } from './apply-registration.ts';
 import { createInstance, fenceInstance, type InstanceRow, instanceRow } from './instances.ts';
 import { admitNewcomers, type JoinRequest, joinInBatch } from './join-newcomers.ts';
-import { keepArrival, keepEarlierToken } from './joins/client-arrival.ts';
-import { NameContested, noteContested, settleContested } from './joins/contested-names.ts';
+import { addEarlierToken, storeArrival } from './joins/client-arrival.ts';
+import { closeContests, NameContested, recordContest } from './joins/contested-names.ts';
 import { checkKeyProof, type KeyProofResult } from './joins/key-proof.ts';
-import { nameHeld, requireUnchangedName, spendUnlessKnown, unprovenProblem } from './joins/known-names.ts';
-import { joinsBeyondLimit, poolFull } from './joins/pool-limit.ts';
-import { isSpent, requireValid, spentProblem } from './joins/token-validity.ts';
+import { isNameHeld, requireUnchangedName, spendUnlessKnown, unprovenProblem } from './joins/known-names.ts';
+import { findJoinsBeyondLimit, poolFullProblem } from './joins/pool-limit.ts';
+import { isSpent, requireValidToken, spentProblem } from './joins/token-validity.ts';
 import type { Registration, RegistrationContext } from './registration-types.ts';
 
 /**
  * Computes the deadline from the pool and from the time in the instance's id, because the instance
  * has no row yet.
  */
-async function pendingProblem(
-  tx: Transaction,
-  claims: EnrollmentClaims,
-  context: RegistrationContext,
-): Promise<ApiProblem> {
-  const pool = await currentPool(tx, claims.pool);
+async function pendingProblem(tx: Transaction, ids: EnrollmentIds, context: RegistrationContext): Promise<ApiProblem> {
+  const pool = await currentPool(tx, ids.pool);
   const budget = budgetOf('provision', pool?.document ?? { driver: '' }, context.environment, null);
-  const deadline = secondsLater(bornAt(claims.node_instance_id) ?? context.now, budget.seconds);
+  const deadline = secondsLater(creationTimeOf(ids.node_instance_id) ?? context.now, budget.seconds);
   return new ApiProblem('enrollment_pending', { retry_after_seconds: 1, deadline_at: deadline.toISOString() });
 }
 
@@ -49,11 +45,11 @@ async function registerWithEnrollmentToken(
   request: RegisterRequest,
   context: RegistrationContext,
 ): Promise<Registration> {
-  const claims = context.installation.readEnrollmentToken(token);
-  if (!claims) throw new ApiProblem('enrollment_invalid', 'The signature of the enrolment token does not match.');
-  const node = await lockNode(tx, claims.node_id);
-  const instance = node && (await instanceRow(tx, claims.node_instance_id, 'for update'));
-  if (!node || !instance) throw await pendingProblem(tx, claims, context);
+  const ids = context.installation.readEnrollmentToken(token);
+  if (!ids) throw new ApiProblem('enrollment_invalid', 'The signature of the enrolment token does not match.');
+  const node = await lockNode(tx, ids.node_id);
+  const instance = node && (await instanceRow(tx, ids.node_instance_id, 'for update'));
+  if (!node || !instance) throw await pendingProblem(tx, ids, context);
   if (instance.fenced_at) throw fencedProblem(instance.fence_reason);
   if (!instance.enrollment_token_hash?.equals(hashSecret(token)))
     throw new ApiProblem('enrollment_invalid', 'A newer enrolment token was issued.');
@@ -126,7 +122,7 @@ async function registerNewInstance(
   const keyChange = { ...context, node_id, node_instance_id, former: former ?? instance, via: 'join_token' } as const;
   const key = await changeKey(tx, request, keyChange);
   const credential = await issueCredential(tx, node_instance_id, request, key, context);
-  await keepArrival(tx, node_instance_id, context.arrival);
+  await storeArrival(tx, node_instance_id, context.arrival);
   return readReply(tx, registered, node_instance_id, credential, context.credential_expires_at ?? null);
 }
 
@@ -169,7 +165,7 @@ async function registerWithKeyProof(
       correlation_id: context.correlation_id,
     },
   ]);
-  await settleContested(tx, registered.node_id, now);
+  await closeContests(tx, registered.node_id, now);
   return {
     ...(await readReply(tx, registered, node_instance_id, credential, context.credential_expires_at ?? null)),
     first: false,
@@ -183,7 +179,7 @@ async function registerWithJoinToken(
   context: RegistrationContext,
 ): Promise<Registration> {
   const { now, arrival } = context;
-  const join = requireValid(await joinTokenBySecret(tx, token), now);
+  const join = requireValidToken(await findJoinTokenBySecret(tx, token), now);
   if (!request.name)
     throw new ApiProblem('invalid_request', {
       detail: 'A join needs a name.',
@@ -204,7 +200,7 @@ async function registerWithJoinToken(
   const joinRequest = { ...request, name: request.name, join_token: token };
   if (!existing) {
     const newcomer = { request: joinRequest, context, join, pool };
-    if ((await joinsBeyondLimit(tx, [newcomer])).size > 0) throw poolFull(pool);
+    if ((await findJoinsBeyondLimit(tx, [newcomer])).size > 0) throw poolFullProblem(pool);
     const [registration] = await admitNewcomers(tx, [newcomer]);
     if (!registration)
       throw new ApiProblem('name_taken', `Another machine joined as ${request.name} at the same time.`);
@@ -213,7 +209,7 @@ async function registerWithJoinToken(
   if (!arrival) return registerWithKeyProof(tx, existing, join, joinRequest, context);
   // A client of a foreign protocol cannot prove a key. It gets a known name only if the caller
   // judged it to be a restart, and only while no live instance holds the name.
-  if (!arrival.judged || nameHeld.includes(existing.status))
+  if (!arrival.judged || isNameHeld(existing.status))
     throw new ApiProblem('name_taken', `${request.name} is ${existing.status} in pool ${join.pool}.`);
   await requireUnchangedName(tx, existing, arrival.judged);
   await spendUnlessKnown(tx, existing, join);
@@ -258,8 +254,8 @@ async function registerWithCredential(
       key.trusted_public_key,
     ],
   );
-  if (arrival?.join_token_id) await keepEarlierToken(tx, node_instance_id, arrival.join_token_id);
-  await keepArrival(tx, node_instance_id, arrival);
+  if (arrival?.join_token_id) await addEarlierToken(tx, node_instance_id, arrival.join_token_id);
+  await storeArrival(tx, node_instance_id, arrival);
   return readReply(tx, registered, node_instance_id, undefined, caller.credential_expires_at);
 }
 
@@ -270,10 +266,8 @@ async function recordRefusal(
   request: RegisterRequest,
   context: RegistrationContext,
 ): Promise<void> {
-  const claims = request.enrollment_token
-    ? context.installation.readEnrollmentToken(request.enrollment_token)
-    : undefined;
-  const node = claims && (await nodeRow(db, claims.node_id));
+  const ids = request.enrollment_token ? context.installation.readEnrollmentToken(request.enrollment_token) : undefined;
+  const node = ids && (await nodeRow(db, ids.node_id));
   // The API counts denials of unknown callers. A row for each would let them fill the store.
   if (!node && errorCatalogue[problem.code].owner_layer === 'auth') return;
   await recordEvidence(db, [
@@ -283,8 +277,8 @@ async function recordRefusal(
       kind: 'registration.refused',
       summary: `a registration was refused: ${problem.message}`,
       data: { code: problem.code, version: request.version, ...(request.name && { name: request.name }) },
-      node_id: node ? claims.node_id : null,
-      node_instance_id: node ? claims.node_instance_id : null,
+      node_id: node ? ids.node_id : null,
+      node_instance_id: node ? ids.node_instance_id : null,
       correlation_id: context.correlation_id,
     },
   ]);
@@ -303,7 +297,7 @@ export async function register(
   caller: InstanceRow | undefined,
   context: RegistrationContext,
 ): Promise<Registration> {
-  const chargedDb = context.account ? chargedTo(db, context.account) : db;
+  const chargedDb = context.account ? withWriteAccount(db, context.account) : db;
   try {
     const joined = !caller && !request.enrollment_token && isJoin(request) && (await joinInBatch(db, request, context));
     if (joined) {
@@ -321,7 +315,7 @@ export async function register(
       );
     });
   } catch (error) {
-    if (error instanceof NameContested) await noteContested(chargedDb, error.contest, context.clock, context.now);
+    if (error instanceof NameContested) await recordContest(chargedDb, error.contest, context.clock, context.now);
     if (error instanceof ApiProblem) await recordRefusal(chargedDb, error, request, context);
     throw error;
   }

@@ -8,7 +8,7 @@ import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.t
 import { storeBeats } from '../heartbeats/store-heartbeats.ts';
 import type { Database } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { allocationNow, type Fleet, nodeNow, testFleet } from '../testing/fleet.ts';
+import { type Fleet, readAllocationRow, readNodeRow, testFleet } from '../testing/fleet.ts';
 import { clearReports } from './clear-reports.ts';
 import { recordReport } from './reports.ts';
 
@@ -37,14 +37,14 @@ const report = (node: NodeRow, status: ReportedStatus | undefined, at = fleet.no
   );
 
 /** Creates a failed node that has registered, so that it can send heartbeats. */
-async function lostNode(): Promise<NodeRow> {
+async function createLostNode(): Promise<NodeRow> {
   const node = await fleet.node('ready');
   await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
   await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' });
-  return nodeNow(db, node.node_id);
+  return readNodeRow(db, node.node_id);
 }
 
-/** The status of a node after each report; a report that is missing here changes nothing. */
+/** The status of a node after each report; without an entry the status stays. */
 const effects: Partial<Record<NodeStatus, Partial<Record<ReportedStatus | 'nothing', NodeStatus>>>> = {
   starting: { ready: 'ready' },
   ready: { degraded: 'degraded', stopping: 'offline' },
@@ -55,11 +55,11 @@ const effects: Partial<Record<NodeStatus, Partial<Record<ReportedStatus | 'nothi
 
 test.for(nodeStatusNames)('each report moves a %s node as the table of effects says', async (status) => {
   for (const reported of [...reportedStatuses, 'nothing'] as const) {
-    const node = status === 'failed' ? await lostNode() : await fleet.node(status);
+    const node = status === 'failed' ? await createLostNode() : await fleet.node(status);
     const outcome = await report(node, reported === 'nothing' ? undefined : reported);
     const expected = effects[status]?.[reported] ?? status;
     expect(outcome, `${status} reports ${reported}`).toMatchObject({ fenced: false, status: expected });
-    const after = await nodeNow(db, node.node_id);
+    const after = await readNodeRow(db, node.node_id);
     expect(after.status).toBe(expected);
     // A report is recorded even if it changes no status.
     if (reported !== 'nothing') expect(after.reported_status).toBe(reported);
@@ -70,9 +70,9 @@ test.for(nodeStatusNames)('each report moves a %s node as the table of effects s
 test('records a report of `starting` from a ready node and keeps it ready', async () => {
   const node = await fleet.node('starting');
   await report(node, 'ready');
-  const ready = await nodeNow(db, node.node_id);
+  const ready = await readNodeRow(db, node.node_id);
   expect(await report(node, 'starting')).toMatchObject({ status: 'ready', reported_status: 'starting' });
-  expect(await nodeNow(db, node.node_id)).toEqual({ ...ready, reported_status: 'starting' });
+  expect(await readNodeRow(db, node.node_id)).toEqual({ ...ready, reported_status: 'starting' });
   const facts = await db.query<{ kind: string }>('select kind from evidence where node_id = $1 order by seq', [
     node.node_id,
   ]);
@@ -90,10 +90,10 @@ test('moves a node that reports stopping to offline and keeps its allocation act
   const node = await fleet.node('ready');
   const held = await fleet.allocation('active', node);
   await report(node, 'stopping');
-  expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'offline', verdict: { rule: 'goodbye' } });
-  expect((await allocationNow(db, held.allocation_id)).status).toBe('active');
+  expect(await readNodeRow(db, node.node_id)).toMatchObject({ status: 'offline', verdict: { rule: 'goodbye' } });
+  expect((await readAllocationRow(db, held.allocation_id)).status).toBe('active');
   await report(node, undefined);
-  expect((await nodeNow(db, node.node_id)).status).toBe('ready');
+  expect((await readNodeRow(db, node.node_id)).status).toBe('ready');
 });
 
 test('rescues node and allocation when a failed node reports ready within its rescue window', async () => {
@@ -101,25 +101,25 @@ test('rescues node and allocation when a failed node reports ready within its re
   const held = await fleet.allocation('active', node);
   await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
   await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' });
-  expect((await allocationNow(db, held.allocation_id)).status).toBe('failed');
-  const failed = await nodeNow(db, node.node_id);
+  expect((await readAllocationRow(db, held.allocation_id)).status).toBe('failed');
+  const failed = await readNodeRow(db, node.node_id);
   await report(failed, 'ready', moment((failed.deadline_at?.getTime() ?? 0) - 1));
-  expect((await nodeNow(db, node.node_id)).status).toBe('ready');
-  expect((await allocationNow(db, held.allocation_id)).status).toBe('active');
+  expect((await readNodeRow(db, node.node_id)).status).toBe('ready');
+  expect((await readAllocationRow(db, held.allocation_id)).status).toBe('active');
 });
 
-test('ignores a heartbeat after the rescue window', async () => {
-  const failed = await lostNode();
+test('does not rescue a node by a report after the rescue window', async () => {
+  const failed = await createLostNode();
   const late = secondsLater(failed.deadline_at ?? failed.status_since, 0.001);
   expect(await report(failed, 'ready', late)).toMatchObject({ status: 'failed' });
-  expect(await nodeNow(db, failed.node_id)).toEqual({ ...failed, reported_status: 'ready' });
+  expect(await readNodeRow(db, failed.node_id)).toEqual({ ...failed, reported_status: 'ready' });
 });
 
 test('ignores reports of a former instance', async () => {
   const node = await fleet.node('starting');
   const former = { ...node, node_instance_id: 'inst_former' as NodeInstanceId };
   expect(await report(former, 'ready')).toEqual({ fenced: true });
-  expect(await nodeNow(db, node.node_id)).toEqual(node);
+  expect(await readNodeRow(db, node.node_id)).toEqual(node);
 });
 
 test('drops a deferred report that was received before the machine went to another tenant', async () => {

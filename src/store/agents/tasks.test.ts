@@ -45,12 +45,12 @@ const worker = async () => {
     return task_id;
   };
   const lease = (now = fleet.now(), fenced = false) =>
-    db.transaction((tx) => leaseNext(tx, node_instance_id, now, fenced));
+    db.transaction((tx) => leaseNext(tx, node_instance_id, now, fenced ? 'release' : 'all'));
   const start = fleet.now();
   /** Polls for an idle agent, at seconds after `start`. A long poll leases later than it polls. */
   const idlePoll = (polledAt: number, leasedAt = polledAt, fenced = false) =>
     db.transaction((tx) =>
-      leaseNext(tx, node_instance_id, secondsLater(start, leasedAt), fenced, {
+      leaseNext(tx, node_instance_id, secondsLater(start, leasedAt), fenced ? 'release' : 'all', {
         polled_at: secondsLater(start, polledAt),
         idle: true,
       }),
@@ -69,7 +69,7 @@ const answer = (id: TaskId, instance: NodeInstanceId, status: 'succeeded' | 'fai
       fleet.now(),
     ),
   );
-const evidenceKinds = async (id: TaskId) =>
+const readEvidenceKinds = async (id: TaskId) =>
   (await db.query<{ kind: string }>(`select kind from evidence where data ->> 'task_id' = $1 order by seq`, [id])).map(
     (row) => row.kind,
   );
@@ -95,6 +95,28 @@ test('leases only release tasks to a fenced node', async () => {
   expect(await hasLeasedWork(db, node_instance_id)).toBe(false);
   expect((await lease())?.task_id).toBe(command);
   expect(await hasLeasedWork(db, node_instance_id)).toBe(true);
+});
+
+test('leases only pings after a restore, also again if a delivery was lost', async () => {
+  const { queue, node_instance_id, start } = await worker();
+  const poll = (seconds: number, idle = true) => {
+    const at = secondsLater(start, seconds);
+    return db.transaction((tx) => leaseNext(tx, node_instance_id, at, 'pings', { polled_at: at, idle }));
+  };
+  await queue('release.clean');
+  const command = await queue('command.run');
+  const ping = await queue('ping');
+  expect((await poll(1))?.task_id).toBe(ping);
+  expect((await poll(2))?.task_id).toBe(ping);
+  expect(await poll(3, false)).toBeUndefined();
+  // A command that was leased before the restore is not delivered again.
+  await db.query(`update tasks set status = 'leased', lease_until = $2, polled_at = $3 where task_id = $1`, [
+    command,
+    secondsLater(start, 100),
+    start,
+  ]);
+  await db.query(`update tasks set status = 'failed' where task_id = $1`, [ping]);
+  expect(await poll(4)).toBeUndefined();
 });
 
 test('refuses lease, renewal and answer to another instance', async () => {
@@ -134,7 +156,7 @@ test('fails a task after the maximum number of leases and records each lease', a
   expect((await taskRow(db, id))?.error?.message).toContain(`${maxLeases} times`);
   expect(await lease(now)).toBeUndefined();
   const expiredLease = ['task.leased', 'task.requeued'];
-  expect(await evidenceKinds(id)).toEqual([
+  expect(await readEvidenceKinds(id)).toEqual([
     'task.queued',
     ...expiredLease,
     ...expiredLease,
@@ -163,7 +185,7 @@ test('accepts a repeated answer and refuses a different one', async () => {
   expect(await answer(id, node_instance_id, 'succeeded')).toBe('answered');
   expect(await answer(id, node_instance_id, 'succeeded')).toBe('answered');
   expect(await answer(id, node_instance_id, 'failed')).toBe('lease_lost');
-  expect((await evidenceKinds(id)).filter((kind) => kind === 'task.succeeded').length).toBe(1);
+  expect((await readEvidenceKinds(id)).filter((kind) => kind === 'task.succeeded').length).toBe(1);
   expect(await answer('task_unknown' as TaskId, node_instance_id, 'succeeded')).toBe('unknown');
 });
 
@@ -175,7 +197,7 @@ test('delivers a lost task again to an idle agent, within the same lease', async
   const lease_until = secondsLater(start, 2 + 15);
   expect(await idlePoll(2)).toMatchObject({ task_id: lost, leases: 1, redeliveries: 1, lease_until });
   expect(await idlePoll(3)).toMatchObject({ task_id: lost, leases: 1, redeliveries: 2 });
-  expect(await evidenceKinds(lost), 'only the first redelivery is recorded').toEqual([
+  expect(await readEvidenceKinds(lost), 'only the first redelivery is recorded').toEqual([
     'task.queued',
     'task.leased',
     'task.redelivered',

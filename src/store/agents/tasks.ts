@@ -108,7 +108,7 @@ export async function taskRow(db: Queryable, id: string): Promise<TaskRow | unde
 }
 
 /** Finds the open ping that an operator asked for, so that a second request reuses it. */
-export async function openPingOf(tx: Transaction, id: NodeInstanceId, now: Date): Promise<TaskRow | undefined> {
+export async function findOpenPing(tx: Transaction, id: NodeInstanceId, now: Date): Promise<TaskRow | undefined> {
   const [task] = await tx.query<TaskRow>(
     `select *
      from tasks
@@ -143,53 +143,59 @@ export interface Poll {
   idle: boolean;
 }
 
+/** Which tasks an agent may get now. A fenced node gets only tasks of its release. */
+export type TaskFilter = 'all' | 'release' | 'pings';
+
+/** SQL patterns of the task types. */
+const typePatterns: Record<TaskFilter, readonly string[]> = { all: ['%'], release: ['release.%'], pings: ['ping'] };
+
 /**
- * Leases the oldest queued task. A fenced node gets only tasks of its release. If an idle agent has
- * a task that an earlier poll leased and that made no progress, its delivery was lost, so the agent
- * gets that task again. A redelivery stays within the same lease, and only the first is recorded.
+ * Leases the oldest queued task that the filter allows. If an idle agent has a task that an earlier
+ * poll leased and that made no progress, its delivery was lost, so the agent gets that task again.
+ * A redelivery stays within the same lease, and only the first is recorded.
  */
 export async function leaseNext(
   tx: Transaction,
   id: NodeInstanceId,
   now: Date,
-  fenced: boolean,
+  filter: TaskFilter,
   { polled_at, idle }: Poll = { polled_at: now, idle: false },
 ): Promise<TaskRow | undefined> {
   const [task] = await tx.query<TaskRow>(
     `update tasks
-        set status = 'leased',
-            leases = case when status = 'queued' then leases + 1 else leases end,
-            redeliveries = case when status = 'queued' then 0 else redeliveries + 1 end,
-            lease_until = $2::timestamptz + make_interval(secs => lease_seconds),
-            progress = null,
-            polled_at = $4
-      where task_id = coalesce(
-        (select task_id
-           from tasks
-          where $5
-            and node_instance_id = $1
-            and status = 'leased'
-            and progress is null
-            -- A long poll that its agent has abandoned must not take the task from a later poll.
-            and polled_at < $4
-            and redeliveries < $6
-            and lease_until > $2
-            and expires_at > $2
-            and ($3 = false or type like 'release.%')
-          order by created_at
-          limit 1
-            for update),
-        (select task_id
-           from tasks
-          where node_instance_id = $1
-            and status = 'queued'
-            and expires_at > $2
-            and ($3 = false or type like 'release.%')
-          order by created_at
-          limit 1
-            for update skip locked))
-      returning *`,
-    [id, now, fenced, polled_at, idle, maxRedeliveries],
+     set status = 'leased',
+       leases = case when status = 'queued' then leases + 1 else leases end,
+       redeliveries = case when status = 'queued' then 0 else redeliveries + 1 end,
+       lease_until = $2::timestamptz + make_interval(secs => lease_seconds),
+       progress = null,
+       polled_at = $4
+     where task_id = coalesce(
+       (select task_id
+        from tasks
+        where $5
+          and node_instance_id = $1
+          and status = 'leased'
+          and progress is null
+          -- A long poll that its agent has abandoned must not take the task from a later poll.
+          and polled_at < $4
+          and redeliveries < $6
+          and lease_until > $2
+          and expires_at > $2
+          and type like any($3)
+        order by created_at
+        limit 1
+        for update),
+       (select task_id
+        from tasks
+        where node_instance_id = $1
+          and status = 'queued'
+          and expires_at > $2
+          and type like any($3)
+        order by created_at
+        limit 1
+        for update skip locked))
+     returning *`,
+    [id, now, typePatterns[filter], polled_at, idle, maxRedeliveries],
     { prepared: true },
   );
   if (task && task.redeliveries === 0)
@@ -328,7 +334,7 @@ export async function hasLeasedWork(db: Queryable, id: NodeInstanceId): Promise<
 /** Fails the open tasks of revoked instances, because their agents can no longer answer. */
 export async function withdrawTasks(
   tx: Transaction,
-  from: { node_instance_id: NodeInstanceId; reason: string }[],
+  instances: { node_instance_id: NodeInstanceId; reason: string }[],
   now: Date,
 ): Promise<void> {
   const rows = await tx.query<TaskRow & { reason: string }>(
@@ -341,7 +347,7 @@ export async function withdrawTasks(
      where tasks.node_instance_id = withdrawn.node_instance_id
        and tasks.status in ('queued', 'leased')
      returning tasks.*, withdrawn.reason`,
-    [JSON.stringify(from), now],
+    [JSON.stringify(instances), now],
   );
   await recordEvidence(
     tx,

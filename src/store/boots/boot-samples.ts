@@ -17,7 +17,7 @@ export function imageOf(pool: PoolDocument): string | null {
 }
 
 /** Returns the sample of the boot phase that this move ends. `node` is the row before the move. */
-export function endedBoot(
+export function toBootSample(
   node: NodeRow & { pool_document: PoolDocument },
   move: { to: NodeStatus; by: Cause },
   now: Date,
@@ -65,9 +65,9 @@ export const onSampleConflict = `
     budget_source = boot_samples.budget_source
   where boot_samples.outcome = 'timed_out'`;
 
-export async function keepBootSamples(
+export async function storeBootSamples(
   tx: Transaction,
-  samples: (ReturnType<typeof endedBoot> | undefined)[],
+  samples: (ReturnType<typeof toBootSample> | undefined)[],
 ): Promise<void> {
   const present = samples.filter((sample) => sample !== undefined);
   if (present.length === 0) return;
@@ -81,14 +81,14 @@ export async function keepBootSamples(
   );
 }
 
-/** The number of newest samples that a budget is judged by. */
+/** A budget is judged by at most this many of the newest samples. */
 const maxSamples = 500;
 
 /**
  * Excludes provision phases of 0 s. They belong to machines that had booted before they joined, so
  * their boot was not measured.
  */
-export const wasSeenToBegin = `(phase = 'start' or seconds > 0)`;
+export const isMeasured = `(phase = 'start' or seconds > 0)`;
 
 interface SampleRow extends Omit<BootSample, 'at'> {
   at: Date;
@@ -96,20 +96,20 @@ interface SampleRow extends Omit<BootSample, 'at'> {
 
 export const sampleFields = 'node_id, node_instance_id, seconds, outcome, lateness_seconds, budget_seconds, at';
 
-export const sampleWire = <R extends SampleRow>({ at, ...row }: R) => ({ ...row, at: at.toISOString() });
+export const toWireSample = <R extends SampleRow>({ at, ...row }: R) => ({ ...row, at: at.toISOString() });
 
-export async function newestBootSamples(db: Queryable, pool: string, phase: SamplePhase): Promise<BootSample[]> {
+export async function listNewestBootSamples(db: Queryable, pool: string, phase: SamplePhase): Promise<BootSample[]> {
   const rows = await db.query<SampleRow>(
     `select ${sampleFields}
      from boot_samples
      where pool = $1
        and phase = $2
-       and ${wasSeenToBegin}
+       and ${isMeasured}
      order by at desc
      limit ${maxSamples}`,
     [pool, phase],
   );
-  return rows.map(sampleWire);
+  return rows.map(toWireSample);
 }
 
 const runningPhase: Record<SamplePhase, { status: NodeStatus; since: string }> = {
@@ -118,7 +118,7 @@ const runningPhase: Record<SamplePhase, { status: NodeStatus; since: string }> =
 };
 
 /** Reads boots in progress. Their time so far is a lower bound of their duration. */
-export function runningBoots(db: Queryable, pool: string, phase: SamplePhase, now: Date): Promise<TimedBoot[]> {
+export function listRunningBoots(db: Queryable, pool: string, phase: SamplePhase, now: Date): Promise<TimedBoot[]> {
   const { status, since } = runningPhase[phase];
   return db.query<TimedBoot>(
     `select extract(epoch from $2::timestamptz - ${since})::float8 as seconds, 'running' as outcome
@@ -134,7 +134,7 @@ export function runningBoots(db: Queryable, pool: string, phase: SamplePhase, no
   );
 }
 
-export interface SinceChange {
+export interface BootCounts {
   at: Date;
   boots: number;
   late: number;
@@ -142,14 +142,16 @@ export interface SinceChange {
 }
 
 /** Counts how boots ended since the budget was last set by an operator, learned or reset. */
-export async function bootsSinceChange(db: Queryable, pool: string, phase: SamplePhase): Promise<SinceChange> {
-  const [row] = await db.query<SinceChange>(
+export async function countBootsSinceChange(db: Queryable, pool: string, phase: SamplePhase): Promise<BootCounts> {
+  const [row] = await db.query<BootCounts>(
     `with present as (
        select document #> $3 as budget
        from pools
-       join pool_generations on pool = name and pool_generations.generation = pools.generation
+       join pool_generations
+         on pool_generations.pool = pools.name
+         and pool_generations.generation = pools.generation
        where name = $1),
-     -- The first generation in a row that has the present budget.
+     -- The generation after the last one with another budget.
      configured as (
        select min(created_at) as at
        from pool_generations
@@ -178,7 +180,7 @@ export async function bootsSinceChange(db: Queryable, pool: string, phase: Sampl
      left join boot_samples sample
        on sample.pool = $1
        and sample.phase = $2
-       and ${wasSeenToBegin}
+       and ${isMeasured}
        and sample.at > change.at
      group by change.at`,
     [pool, phase, ['budgets', `${phase}_seconds`]],

@@ -18,13 +18,22 @@ export const bootSubject = ({ pool, phase }: Pick<BootedPool, 'pool' | 'phase'>)
 
 /**
  * Finds pools with boots that ended after `since`, or with any boot if `since` is null. Always
- * includes the pools whose subject is in `also`.
+ * includes the pools of `alwaysSubjects`.
  */
-export const bootedPools = (db: Queryable, since: Date | null, also: readonly string[]): Promise<BootedPool[]> =>
+export const listBootedPools = (
+  db: Queryable,
+  since: Date | null,
+  alwaysSubjects: readonly string[],
+): Promise<BootedPool[]> =>
   db.query<BootedPool>(
-    `select pool.name as pool, phase.phase, generation.document || jsonb_build_object('learned', pool.learned) as document
+    `select
+       pool.name as pool,
+       phase.phase,
+       generation.document || jsonb_build_object('learned', pool.learned) as document
      from pools pool
-     join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
+     join pool_generations generation
+       on generation.pool = pool.name
+       and generation.generation = pool.generation
      cross join unnest(array['provision', 'start']) as phase(phase)
      where pool.deleted_at is null
        and (
@@ -36,17 +45,17 @@ export const bootedPools = (db: Queryable, since: Date | null, also: readonly st
              and sample.phase = phase.phase
              and sample.at > coalesce($1::timestamptz, '-infinity')))
      order by 1, 2`,
-    [since, also],
+    [since, alwaysSubjects],
   );
 
 /** This many newest boots are read in addition to the sample. */
 const maxNewest = 300;
 
 /**
- * Time spans from which boots are sampled, so that the number of rows is bounded: up to 12 boots of
- * every two hours of the last nine days, and 20 of every earlier day. The sample is taken by start
- * time, which does not depend on the duration. The two-hour spans are aligned to fixed times, so
- * that a detected change keeps its position for a week.
+ * Bounds the rows: up to 12 boots of every two hours of the last nine days, and 20 of every earlier
+ * day. Boots are sampled by start time, which does not depend on their duration. Two-hour spans
+ * start at fixed times, so each pass samples the same boots and a detected change keeps its
+ * position. $3 is now, $4 the earliest start.
  */
 const spans = `
   select at as from_at, at + interval '2 hours' as to_at, 12 as max_boots
@@ -62,7 +71,7 @@ const sampledBoots = `
     and sample.phase = subject.phase`;
 
 /** Reads the sampled boots of each `bootSubject`, in the order of their start. */
-export async function bootsToCompare(
+export async function readBootsToCompare(
   db: Queryable,
   subjects: readonly Pick<BootedPool, 'pool' | 'phase'>[],
   now: Date,
@@ -101,7 +110,7 @@ export async function bootsToCompare(
 }
 
 /** Reads the boot stages of these instances, with their durations. */
-export async function stagesOfBoots(
+export async function readStagesOfBoots(
   db: Queryable,
   node_instance_ids: readonly string[],
 ): Promise<Map<string, TimedStage[]>> {

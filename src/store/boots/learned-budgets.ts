@@ -12,8 +12,8 @@ import {
 import type { SurvivalStep, TimedBoot } from '../../lifecycle/boots/survival.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
-import { currentPool, type Learned, type PoolRow } from '../rows/pools.ts';
-import { wasSeenToBegin } from './boot-samples.ts';
+import { currentPool, type PoolRow, type StoredLearnedBudget } from '../rows/pools.ts';
+import { isMeasured } from './boot-samples.ts';
 
 const reconsiderSeconds = 3600;
 
@@ -21,11 +21,13 @@ const reconsiderSeconds = 3600;
  * Finds pools with the learned policy that have a new boot or were not considered for an hour.
  * Within an hour boots may become too old, or the limit per day may allow another change.
  */
-export async function poolsToLearn(db: Queryable, now: Date): Promise<string[]> {
+export async function listPoolsToLearn(db: Queryable, now: Date): Promise<string[]> {
   const rows = await db.query<{ name: string }>(
     `select pool.name
      from pools pool
-     join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
+     join pool_generations generation
+       on generation.pool = pool.name
+       and generation.generation = pool.generation
      where pool.deleted_at is null
        and generation.document #>> '{budgets,policy}' = 'learned'
        and (
@@ -45,13 +47,15 @@ export async function poolsToLearn(db: Queryable, now: Date): Promise<string[]> 
 }
 
 /**
- * Whether the time of the operator's change is plausible. A day ahead means the clock was set back.
+ * Returns whether the operator's change has a plausible time. A day ahead means that the clock was
+ * set back.
  */
 const hasPlausibleChange = ({ budget_said_at }: PoolRow, now: Date) =>
   budget_said_at < secondsLater(now, limitWindowSeconds);
 
 /**
- * Whether the operator's change is after `now`. A budget learned now would escape the daily limit.
+ * Returns whether the operator's change is after `now`. A budget learned now would escape the daily
+ * limit.
  */
 const hasLaterChange = (pool: PoolRow, now: Date) => hasPlausibleChange(pool, now) && pool.budget_said_at > now;
 
@@ -65,7 +69,7 @@ export async function lockLearningPool(tx: Transaction, name: string, now: Date)
 /**
  * Reads the oldest open hold of the brake on the pool or its zone, or for a fault of the server.
  */
-export async function openBrakeHold(
+export async function findOpenBrakeHold(
   db: Queryable,
   pool: PoolRow,
 ): Promise<{ since: Date; reason: string } | undefined> {
@@ -90,7 +94,7 @@ const recentBoots = `
   from boot_samples sample
   where sample.phase = 'provision'
     and sample.at > $2
-    and ${wasSeenToBegin}`;
+    and ${isMeasured}`;
 
 const bootsByStratum: Record<Stratum, string> = {
   'make-in-zone': `${recentBoots}
@@ -124,7 +128,7 @@ const valuesOf = (stratum: Stratum, { document, driver, make_generation }: PoolR
 };
 
 /** Reads the newest boots of one stratum. */
-export function bootsOf(db: Queryable, pool: PoolRow, stratum: Stratum, now: Date): Promise<TimedBoot[]> {
+export function readBootsOf(db: Queryable, pool: PoolRow, stratum: Stratum, now: Date): Promise<TimedBoot[]> {
   return db.query<TimedBoot>(
     `select seconds, outcome
      from (${bootsByStratum[stratum]}) boot
@@ -138,7 +142,7 @@ export function bootsOf(db: Queryable, pool: PoolRow, stratum: Stratum, now: Dat
  * Reads the budgets that applied within a day before or after `now`. Later ones exist if the clock
  * was set back.
  */
-export async function recentBudgets(db: Queryable, pool: PoolRow, now: Date): Promise<number[]> {
+export async function listRecentBudgets(db: Queryable, pool: PoolRow, now: Date): Promise<number[]> {
   const aDayAgo = secondsLater(now, -limitWindowSeconds);
   const since = hasPlausibleChange(pool, now) && pool.budget_said_at > aDayAgo ? pool.budget_said_at : aDayAgo;
   const changes = await db.query<{ from_seconds: number; seconds: number }>(
@@ -152,8 +156,8 @@ export async function recentBudgets(db: Queryable, pool: PoolRow, now: Date): Pr
   return changes.flatMap(({ from_seconds, seconds }) => [from_seconds, seconds]);
 }
 
-/** Whether an operator changed `provision_seconds` within the last day. */
-export const hasNewNumber = ({ number_said_at }: PoolRow, now: Date): boolean =>
+/** Returns whether an operator changed `provision_seconds` within the last day. */
+export const hasNewFixedBudget = ({ number_said_at }: PoolRow, now: Date): boolean =>
   number_said_at !== null && number_said_at <= now && number_said_at > secondsLater(now, -limitWindowSeconds);
 
 /** Enough points to draw the curve smoothly. */
@@ -183,7 +187,7 @@ export async function saveLearnedBudget(
 ): Promise<void> {
   const { budget, because, from_seconds, learned } = update;
   const { lesson, aim_seconds, seconds } = budget;
-  const saved: Learned = {
+  const saved: StoredLearnedBudget = {
     ...{ seconds: learned ? seconds : null, aim_seconds, because },
     stratum: lesson?.stratum ?? null,
     completions: lesson?.completions ?? 0,

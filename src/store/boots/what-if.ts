@@ -6,7 +6,7 @@ import type { BootSample } from '../../contract/supervision/boots.ts';
 import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
 import type { WhatIfQuestion } from '../../lifecycle/boots/what-if.ts';
 import type { Queryable } from '../pg/database.ts';
-import { sampleFields, sampleWire, wasSeenToBegin } from './boot-samples.ts';
+import { isMeasured, sampleFields, toWireSample } from './boot-samples.ts';
 
 export interface WhatIfQuery extends WhatIfQuestion {
   pool: string;
@@ -16,7 +16,7 @@ export interface WhatIfQuery extends WhatIfQuestion {
   current_seconds: number;
 }
 
-interface Counted {
+interface WhatIfCounts {
   boots: number;
   false_kill_count: number;
   rescued_count: number;
@@ -26,18 +26,20 @@ interface Counted {
   current_false_kill_count: number;
 }
 
-/** Limits the lists of boots. The counts are complete. */
+/** The most boots in each list. The counts are complete. */
 const maxListed = 500;
+/** Below every duration. */
+const anyDuration = -1;
 
-const hasArrived = `outcome in ('completed', 'late')`;
-const isOfPool = `pool = $1 and phase = $2 and ${wasSeenToBegin}`;
-const sinceOf = ({ since }: WhatIfQuery) =>
-  since ? { values: [since], isRecent: 'and at >= $4' } : { values: [], isRecent: '' };
+const hasCompleted = `outcome in ('completed', 'late')`;
+const isOfPool = `pool = $1 and phase = $2 and ${isMeasured}`;
+const buildSinceClause = ({ since }: WhatIfQuery) =>
+  since ? { values: [since], sinceClause: 'and at >= $4' } : { values: [], sinceClause: '' };
 
 type Row = Omit<BootSample, 'at'> & { at: Date };
 
 /** Selects the longest boots by one index scan per outcome. */
-const longestBoots = (outcomes: readonly string[], isRecent: string) =>
+const selectLongestBoots = (outcomes: readonly string[], sinceClause: string) =>
   outcomes
     .map(
       (outcome) => `
@@ -46,35 +48,35 @@ const longestBoots = (outcomes: readonly string[], isRecent: string) =>
          where ${isOfPool}
            and outcome = '${outcome}'
            and seconds > $3
-           ${isRecent}
+           ${sinceClause}
          order by seconds desc
          limit ${maxListed})`,
     )
     .join(' union all ');
 
 async function listBoots(db: Queryable, question: WhatIfQuery, outcomes: readonly string[], over_seconds: number) {
-  const { values, isRecent } = sinceOf(question);
+  const { values, sinceClause } = buildSinceClause(question);
   const rows = await db.query<Row>(
     `select *
-     from (${longestBoots(outcomes, isRecent)}) boot
+     from (${selectLongestBoots(outcomes, sinceClause)}) boot
      order by seconds desc
      limit ${maxListed}`,
     [question.pool, question.phase, over_seconds, ...values],
   );
-  return rows.map(sampleWire);
+  return rows.map(toWireSample);
 }
 
-export async function whatIfOnRecord(db: Queryable, question: WhatIfQuery) {
+export async function computeWhatIf(db: Queryable, question: WhatIfQuery) {
   const { pool, phase, budget_seconds, rescue_seconds, current_seconds, since } = question;
-  const [counted] = await db.query<Counted>(
+  const [counted] = await db.query<WhatIfCounts>(
     `select
        count(*)::int as boots,
-       (count(*) filter (where ${hasArrived} and seconds > $3))::int as false_kill_count,
-       (count(*) filter (where ${hasArrived} and seconds > $3 and seconds - $3 <= $4))::int as rescued_count,
+       (count(*) filter (where ${hasCompleted} and seconds > $3))::int as false_kill_count,
+       (count(*) filter (where ${hasCompleted} and seconds > $3 and seconds - $3 <= $4))::int as rescued_count,
        (count(*) filter (where outcome = 'timed_out'))::int as stuck_count,
        avg(seconds - $3) filter (where outcome = 'timed_out') as stuck_found_sooner_seconds,
        (count(*) filter (where outcome = 'cancelled' and seconds > $3))::int as undecided_count,
-       (count(*) filter (where ${hasArrived} and seconds > $5))::int as current_false_kill_count
+       (count(*) filter (where ${hasCompleted} and seconds > $5))::int as current_false_kill_count
      from boot_samples
      where ${isOfPool}
        ${since ? 'and at >= $6' : ''}`,
@@ -90,7 +92,7 @@ export async function whatIfOnRecord(db: Queryable, question: WhatIfQuery) {
     [pool, phase, ...(since ? [since] : [])],
   );
   const killed = await listBoots(db, question, ['completed', 'late'], budget_seconds);
-  const stuck = await listBoots(db, question, ['timed_out'], -1);
+  const stuck = await listBoots(db, question, ['timed_out'], anyDuration);
   if (!counted) throw new Error('the count returned no row');
   return {
     ...counted,

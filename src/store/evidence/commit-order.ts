@@ -1,8 +1,7 @@
 /**
- * The order of evidence: the one place that knows how a fact's position is made and when it is
- * settled. A position is `(xid, seq)`. `xid` holds an era in its upper bits and the id of a
- * transaction below them, because ids start again in a restored dump and after a lossy failover.
- * The SQL functions are in migration 0058.
+ * Defines the position of a fact in commit order: `(xid, seq)`. The upper bits of `xid` hold an
+ * era, the lower ones the id of the transaction, because ids start again in a restored dump and
+ * after a lossy failover. The SQL functions are in migration 0058.
  */
 import type { Queryable } from '../pg/database.ts';
 
@@ -30,25 +29,25 @@ export function parseCursor(text: string): Cursor | undefined {
 }
 
 /**
- * SQL: no running transaction can add a fact at or before this row. The planner inlines the
+ * True if no running transaction can add a fact at or before this row. The planner inlines the
  * function, so the condition is as fast as a comparison with a constant.
  */
-export const settled = 'xid < evidence_settled_below()';
+export const isSettledSql = 'xid < evidence_settled_below()';
 
 const eraBits = 48n;
 
 /** The era of a fact's `xid`. */
-export const eraOf = (xid: string): bigint => BigInt(xid) >> eraBits;
+export const toEra = (xid: string): bigint => BigInt(xid) >> eraBits;
 
 /** The first `xid` of an era. */
-export const startOf = (era: bigint): bigint => era << eraBits;
+export const toFirstXid = (era: bigint): bigint => era << eraBits;
 
 /** Returns the newest position before which no further fact can appear. */
-export async function headCursor(db: Pick<Queryable, 'query'>): Promise<Cursor> {
+export async function readHeadCursor(db: Pick<Queryable, 'query'>): Promise<Cursor> {
   const [row] = await db.query<Cursor>(
     `select xid::text as xid, seq::text as seq
      from evidence
-     where ${settled}
+     where ${isSettledSql}
      order by evidence.xid desc, evidence.seq desc
      limit 1`,
   );
@@ -56,11 +55,12 @@ export async function headCursor(db: Pick<Queryable, 'query'>): Promise<Cursor> 
 }
 
 async function isFromLostHistory(db: Pick<Queryable, 'query'>, cursor: Cursor): Promise<boolean> {
-  const [present] = await db.query<{ below: string }>('select evidence_settled_below()::text as below', [], {
+  const [row] = await db.query<{ below: string }>('select evidence_settled_below()::text as below', [], {
     prepared: true,
   });
-  const below = present?.below ?? '0';
-  if (eraOf(cursor.xid) >= eraOf(below)) return BigInt(cursor.xid) >= BigInt(below);
+  const below = row?.below ?? '0';
+  // Readers get only settled facts, so a cursor of the present history is below `below`.
+  if (toEra(cursor.xid) >= toEra(below)) return BigInt(cursor.xid) >= BigInt(below);
   if (cursor.xid === startCursor.xid) return false;
   const [last] = await db.query<Cursor>(
     `select xid::text as xid, seq::text as seq
@@ -68,13 +68,13 @@ async function isFromLostHistory(db: Pick<Queryable, 'query'>, cursor: Cursor): 
      where xid < $1::xid8
      order by evidence.xid desc, evidence.seq desc
      limit 1`,
-    [String(startOf(eraOf(cursor.xid) + 1n))],
+    [String(toFirstXid(toEra(cursor.xid) + 1n))],
   );
   return isAfter(cursor, last ?? startCursor);
 }
 
 export interface Resumption {
-  /** Reading on from here returns every new fact once. */
+  /** A reader that continues here gets every new fact once. */
   cursor: Cursor;
   /**
    * The reader remembers facts that this database does not have: it was restored, or a failover
@@ -83,10 +83,10 @@ export interface Resumption {
   lost: boolean;
 }
 
-/** Where a reader continues that has read up to `cursor`, perhaps before a restore. */
+/** Returns where a reader that has read up to `cursor`, perhaps before a restore, continues. */
 export async function resumeFrom(db: Pick<Queryable, 'query'>, cursor: Cursor): Promise<Resumption> {
   if (!(await isFromLostHistory(db, cursor))) return { cursor, lost: false };
-  const head = await headCursor(db);
+  const head = await readHeadCursor(db);
   return { cursor: isAfter(cursor, head) ? head : cursor, lost: true };
 }
 
@@ -95,7 +95,7 @@ export interface History {
   era: bigint;
   /** The system identifier of the PostgreSQL cluster. Null if the server does not show it. */
   cluster: string | null;
-  /** The database no longer has all of the facts. */
+  /** The database lacks at least one of the facts. */
   lost: boolean;
   /** Where a reader of these facts continues: after the last one that is still there. */
   cursor: Cursor;
@@ -104,7 +104,7 @@ export interface History {
 /**
  * Checks after a reconnect whether the database still has the last facts that the caller read.
  * Pass more than one: of two overlapping transactions, the one with the later position may have
- * committed first. Fails on a standby, which may only be behind.
+ * committed first. Throws on a standby: a fact that is missing there may only be late.
  */
 export async function checkHistory(db: Pick<Queryable, 'query'>, known: readonly Cursor[]): Promise<History> {
   const [row] = await db.query<Cursor & { below: string; cluster: string | null; present: number }>(
@@ -123,9 +123,9 @@ export async function checkHistory(db: Pick<Queryable, 'query'>, known: readonly
   );
   const { below = '0', cluster = null, present = 0, xid, seq } = row ?? {};
   return {
-    era: eraOf(below),
+    era: toEra(below),
     cluster,
     lost: present < known.length,
-    cursor: xid && seq ? { xid, seq } : await headCursor(db),
+    cursor: xid && seq ? { xid, seq } : await readHeadCursor(db),
   };
 }

@@ -1,6 +1,6 @@
 /**
  * A dump that is restored into another cluster keeps its history: all facts are visible, new facts
- * follow them, and readers continue from cursors of before the restore.
+ * follow them, and readers continue from cursors from before the restore.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -19,7 +19,7 @@ import { createSealer } from '../integrity/sealer.ts';
 import { migrate } from '../migrate.ts';
 import { type Database, openDatabase } from '../pg/database.ts';
 import { testFleet } from '../testing/fleet.ts';
-import { type Cursor, headCursor, isAfter, parseCursor, resumeFrom, startCursor } from './commit-order.ts';
+import { type Cursor, isAfter, parseCursor, readHeadCursor, resumeFrom, startCursor } from './commit-order.ts';
 import { readTimeline, readVisibleAfter, recordEvidence } from './evidence.ts';
 import { startTail } from './tail.ts';
 
@@ -32,27 +32,30 @@ let node_id: NodeId;
 let cluster: FreshCluster;
 let db: Database;
 
-const cursorOf = (text: string | undefined): Cursor => parseCursor(text ?? '') ?? startCursor;
+const toCursor = (text: string | undefined): Cursor => parseCursor(text ?? '') ?? startCursor;
 
-async function allCursors(from: Database, after = startCursor): Promise<string[]> {
+async function readAllCursors(database: Database, after = startCursor): Promise<string[]> {
   const cursors: string[] = [];
   for (let cursor = after, more = true; more; ) {
-    const page = await readVisibleAfter(from, cursor, filter, 50);
+    const page = await readVisibleAfter(database, cursor, filter, 50);
     cursors.push(...page.items.map((fact) => fact.cursor));
     ({ reached: cursor, more } = page);
   }
   return cursors;
 }
 
-const countFacts = async (of: Database): Promise<number> =>
-  (await of.query<{ facts: number }>('select count(*)::int as facts from evidence'))[0]?.facts ?? 0;
+const countFacts = async (database: Database): Promise<number> =>
+  (await database.query<{ facts: number }>('select count(*)::int as facts from evidence'))[0]?.facts ?? 0;
 
-const record = (to: Database, summary: string) =>
-  recordEvidence(to, [{ at, layer: 'api', kind: 'node.explained', summary }]);
+const record = (database: Database, summary: string) =>
+  recordEvidence(database, [{ at, layer: 'api', kind: 'node.explained', summary }]);
 
-/** Makes every stored fact readable: no older transaction of another test may run. */
-const settle = (of: Database) =>
-  until('all facts to be readable', async () => (await allCursors(of)).length === (await countFacts(of)));
+/** Older transactions of other tests may withhold facts. */
+const untilReadable = (database: Database) =>
+  until(
+    'all facts to be readable',
+    async () => (await readAllCursors(database)).length === (await countFacts(database)),
+  );
 
 beforeAll(async () => {
   source = await sealedStore();
@@ -63,12 +66,12 @@ beforeAll(async () => {
   await source.facts(30);
   await source.sealAll();
   await record(source.db, 'the last unsealed fact of the backup');
-  await settle(source.db);
+  await untilReadable(source.db);
 });
 
 afterAll(() => source.close());
 
-test('an era is never negative, though the timeline may be lower than when it began', async () => {
+test('an era is never negative, even if the PostgreSQL timeline went back', async () => {
   const changed = source.dba.transaction(async (tx) => {
     await tx.query('select evidence_begin_era(-5)');
     expect(await tx.query('select evidence_era()::int as era')).toEqual([{ era: 0 }]);
@@ -85,7 +88,7 @@ describe.each([
 
   beforeAll(async () => {
     cluster = await freshCluster();
-    backup = await allCursors(source.db);
+    backup = await readAllCursors(source.db);
     await restoreInto(cluster.url, source.dba, { rows_only });
     db = openDatabase({ url: cluster.url });
     return async () => {
@@ -103,17 +106,17 @@ describe.each([
   });
 
   test('shows every fact, and new facts after them', async () => {
-    expect((await allCursors(db)).slice(0, backup.length)).toEqual(backup);
+    expect((await readAllCursors(db)).slice(0, backup.length)).toEqual(backup);
     await record(db, 'after the restore');
-    await settle(db);
+    await untilReadable(db);
     const { items } = await readTimeline(db, { ...filter, limit: 1 });
     expect(items.map(({ summary }) => summary)).toEqual(['after the restore']);
   });
 
-  test('lets a reader continue from a cursor of before the restore, once per fact', async () => {
+  test('lets a reader continue from a cursor from before the restore, and returns each fact once', async () => {
     const middle = backup[Math.floor(backup.length / 2)];
-    const read = await allCursors(db, cursorOf(middle));
-    expect(read).toEqual((await allCursors(db)).slice(backup.indexOf(middle ?? '') + 1));
+    const read = await readAllCursors(db, toCursor(middle));
+    expect(read).toEqual((await readAllCursors(db)).slice(backup.indexOf(middle ?? '') + 1));
     expect(read.length).toBeGreaterThan(backup.length / 2);
   });
 
@@ -123,9 +126,9 @@ describe.each([
       const page = await readTimeline(db, { ...filter, limit: 7, ...(cursor && { cursor }) });
       cursors.push(...page.items.map((fact) => fact.cursor));
       if (page.next_cursor === null) break;
-      cursor = cursorOf(page.next_cursor);
+      cursor = toCursor(page.next_cursor);
     }
-    expect(cursors).toEqual((await allCursors(db)).toReversed());
+    expect(cursors).toEqual((await readAllCursors(db)).toReversed());
     expect(cursors.length).toBeGreaterThan(backup.length);
   });
 
@@ -135,7 +138,7 @@ describe.each([
     const received: string[] = [];
     tail.subscribe((fact) => received.push(fact.summary));
     // The newest fact of the first era is far above the counter of this cluster.
-    expect(isAfter(cursorOf(tail.position()), cursorOf(backup.at(-1)))).toBe(true);
+    expect(isAfter(toCursor(tail.position()), toCursor(backup.at(-1)))).toBe(true);
     await record(db, 'for the tail');
     await until('the fact at the tail', () => received.length > 0);
     expect({ received, errors }).toEqual({ received: ['for the tail'], errors: [] });
@@ -144,7 +147,7 @@ describe.each([
 
   test('passes verify-store, with the rows from before and after the restore sealed', async () => {
     const sealer = createSealer({ db, key_ring: source.ring, installation: { installation_id: 'slipway-test' } });
-    await settle(db);
+    await untilReadable(db);
     while ((await sealer.sealBatch(at)).more);
     const verified = await verifyAll(db, source.signer);
     expect(verified).toMatchObject({ faults: [], more_faults: 0, unsealed: 0 });
@@ -160,18 +163,18 @@ describe.each([
 
   test('recognizes cursors of facts that the backup does not have', async () => {
     await record(source.db, 'after the backup');
-    await settle(source.db);
-    const lost = await headCursor(source.db);
+    await untilReadable(source.db);
+    const lost = await readHeadCursor(source.db);
     expect(await resumeFrom(source.db, lost)).toEqual({ cursor: lost, lost: false });
     expect(await resumeFrom(db, lost)).toEqual({ cursor: lost, lost: true });
-    for (const cursor of [startCursor, cursorOf(backup[3]), cursorOf(backup.at(-1)), await headCursor(db)])
+    for (const cursor of [startCursor, toCursor(backup[3]), toCursor(backup.at(-1)), await readHeadCursor(db)])
       expect(await resumeFrom(db, cursor)).toEqual({ cursor, lost: false });
     // No fact of this database is after this cursor, so the reader continues at the head.
     const ahead = { xid: String(2n ** 63n), seq: '1' };
-    expect(await resumeFrom(db, ahead)).toEqual({ cursor: await headCursor(db), lost: true });
+    expect(await resumeFrom(db, ahead)).toEqual({ cursor: await readHeadCursor(db), lost: true });
     // The reader misses nothing that this database has.
     await record(db, 'after both');
-    await settle(db);
+    await untilReadable(db);
     const { items } = await readVisibleAfter(db, lost, filter, 100);
     expect(items.at(0)?.kind).toBe('evidence.restored');
     expect(items.at(-1)?.summary).toBe('after both');

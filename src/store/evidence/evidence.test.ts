@@ -7,7 +7,7 @@ import { until } from '../../../test/support/until.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Database, Transaction } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { type Cursor, headCursor, parseCursor, startCursor } from './commit-order.ts';
+import { type Cursor, parseCursor, readHeadCursor, startCursor } from './commit-order.ts';
 import { type Fact, readAfter, readTimeline, recordEvidence } from './evidence.ts';
 
 let store: TestStore;
@@ -21,7 +21,7 @@ beforeAll(async () => {
   store = await testStore({ max_connections: 4 });
   db = store.db;
   fleet = await testFleet(db);
-  // These represent the rows that a transition locks. A writer increments the version under the row
+  // Each row stands for one that a transition locks. A writer increments the version under the row
   // lock, so versions show the real order.
   await db.query('create table things (thing integer primary key, version integer not null)');
   await db.query('insert into things select thing, 0 from generate_series(1, $1) as thing', [thingCount]);
@@ -37,7 +37,7 @@ const asTransaction = (session: pg.Client): Transaction => ({
   transaction: true,
   redact: db.redact,
   query: async (text, values) => (await session.query(text, values)).rows,
-  evidenceWritten: () => {},
+  markEvidenceWritten: () => {},
 });
 
 /** Locks a row as a transition does, and records a fact about it. */
@@ -89,11 +89,12 @@ let runs = 0;
  */
 async function play(plan: Action[]): Promise<{ followed: Change[]; stored: Change[]; reread: Change[] }> {
   const run = `run ${runs++}`;
-  const start = await headCursor(db);
+  const start = await readHeadCursor(db);
   let cursor: Cursor = start;
   const followed: Change[] = [];
-  const open = new Map<number, Set<number>>();
-  const holder = new Map<number, number>();
+  /** The things that each open transaction has locked or waits for. */
+  const openTransactions = new Map<number, Set<number>>();
+  const holders = new Map<number, number>();
   const waiting = new Map<number, Promise<void>>();
 
   const follow = async () => {
@@ -106,54 +107,54 @@ async function play(plan: Action[]): Promise<{ followed: Change[]; stored: Chang
       if (items.length < 3) return;
     }
   };
-  const begin = async (at: number) => {
-    if (open.has(at)) return;
-    await sessions[at]?.query('begin');
-    open.set(at, new Set());
+  const begin = async (index: number) => {
+    if (openTransactions.has(index)) return;
+    await sessions[index]?.query('begin');
+    openTransactions.set(index, new Set());
   };
-  const end = async (at: number, how: 'commit' | 'rollback') => {
-    if (!open.has(at) || waiting.has(at)) return;
-    await sessions[at]?.query(how);
-    const freed = [...(open.get(at) ?? [])];
-    open.delete(at);
-    for (const thing of freed) holder.delete(thing);
+  const end = async (index: number, outcome: 'commit' | 'rollback') => {
+    if (!openTransactions.has(index) || waiting.has(index)) return;
+    await sessions[index]?.query(outcome);
+    const freed = [...(openTransactions.get(index) ?? [])];
+    openTransactions.delete(index);
+    for (const thing of freed) holders.delete(thing);
     // Sessions that waited for one of these locks continue now.
     for (const [other, done] of waiting) {
-      const wants = [...(open.get(other) ?? [])].find((thing) => freed.includes(thing));
-      if (wants === undefined || holder.has(wants)) continue;
-      holder.set(wants, other);
+      const wantedThing = [...(openTransactions.get(other) ?? [])].find((thing) => freed.includes(thing));
+      if (wantedThing === undefined || holders.has(wantedThing)) continue;
+      holders.set(wantedThing, other);
       waiting.delete(other);
       await done;
     }
   };
-  for (const { session: at, act, thing } of plan) {
-    const session = sessions[at];
-    if (!session || waiting.has(at)) continue;
-    if (act === 'commit' || act === 'rollback') await end(at, act);
+  for (const { session: index, act, thing } of plan) {
+    const session = sessions[index];
+    if (!session || waiting.has(index)) continue;
+    if (act === 'commit' || act === 'rollback') await end(index, act);
     else {
-      await begin(at);
+      await begin(index);
       // A transaction gets its id with its first write, which may be long before it records a fact.
       if (act === 'early-id') await session.query('select pg_current_xact_id()');
-      else if (holder.get(thing) === at || !holder.has(thing)) {
-        holder.set(thing, at);
-        open.get(at)?.add(thing);
+      else if (holders.get(thing) === index || !holders.has(thing)) {
+        holders.set(thing, index);
+        openTransactions.get(index)?.add(thing);
         await change(session, run, thing);
-      } else if (waiting.size === 0 && (open.get(at)?.size ?? 0) === 0) {
+      } else if (waiting.size === 0 && (openTransactions.get(index)?.size ?? 0) === 0) {
         // This session holds no lock, so waiting for one cannot deadlock.
-        open.get(at)?.add(thing);
-        waiting.set(at, change(session, run, thing));
+        openTransactions.get(index)?.add(thing);
+        waiting.set(index, change(session, run, thing));
       }
     }
     await follow();
   }
-  for (let at = 0; at < sessionCount; at++) await end(at, 'commit');
-  // A second time, for sessions that waited for one of these.
-  for (let at = 0; at < sessionCount; at++) await end(at, 'commit');
+  for (let index = 0; index < sessionCount; index++) await end(index, 'commit');
+  // End again, for sessions that waited for a lock the first time.
+  for (let index = 0; index < sessionCount; index++) await end(index, 'commit');
   const stored = await db.query<{ data: Change }>(`select data from evidence where data ->> 'run' = $1 order by seq`, [
     run,
   ]);
   // Running transactions of other databases on the server withhold facts too.
-  await until('every fact to be followed', async () => {
+  await until('the reader to reach every fact', async () => {
     await follow();
     return followed.length >= stored.length;
   });
@@ -187,7 +188,7 @@ test('a reader gets every fact once, and the changes of each row in their real o
 test('orders two changes of a row by its lock, not by transaction id', async () => {
   const [early, quick] = sessions;
   if (!early || !quick) throw new Error('two sessions are needed');
-  const start = await headCursor(db);
+  const start = await readHeadCursor(db);
   await early.query('begin');
   await early.query('select pg_current_xact_id()');
   await quick.query('begin');
@@ -251,7 +252,7 @@ test('pages through a timeline return each fact once, in both directions', async
 
 test('reads all facts of an instance in order, from any layer, with or without a node id', async () => {
   const { node_id, node_instance_id } = await fleet.node('ready');
-  const factOf = (summary: string, fact: Partial<Fact>): Fact => ({
+  const buildFact = (summary: string, fact: Partial<Fact>): Fact => ({
     at: fleet.now(),
     layer: 'rule',
     kind: 'node.explained',
@@ -261,11 +262,11 @@ test('reads all facts of an instance in order, from any layer, with or without a
     ...fact,
   });
   const facts = [
-    factOf('by a rule', {}),
-    factOf('by a caller that names the instance only', { layer: 'api', node_id: null }),
-    factOf('by a rule, about the former instance', { node_instance_id: 'inst_former' as never }),
-    factOf('by the store', { layer: 'store' }),
-    factOf('by a rule again', {}),
+    buildFact('by a rule', {}),
+    buildFact('by a caller that names the instance only', { layer: 'api', node_id: null }),
+    buildFact('by a rule, about the former instance', { node_instance_id: 'inst_former' as never }),
+    buildFact('by the store', { layer: 'store' }),
+    buildFact('by a rule again', {}),
   ];
   for (const fact of facts) await recordEvidence(db, [fact]);
   const expected = facts.filter((fact) => fact.node_instance_id === node_instance_id).map(({ summary }) => summary);
@@ -292,7 +293,7 @@ test('the head compares transaction ids as numbers, not as text', async () => {
     `insert into evidence (xid, seq, at, layer, kind, summary) values ($2::xid8, 0, $1, 'api', 'node.explained', 'long ago')`,
     [fleet.now(), older],
   );
-  expect((await headCursor(db)).xid).not.toBe(older);
+  expect((await readHeadCursor(db)).xid).not.toBe(older);
 });
 
 test('parses a cursor, and returns undefined for malformed ones', () => {

@@ -9,11 +9,11 @@ import type { Page } from '../../contract/primitives.ts';
 import type { Origin, OutsideOrigin } from '../../lifecycle/explain/evidence-origins.ts';
 import type { Visibility } from '../../lifecycle/visibility.ts';
 import type { Queryable } from '../pg/database.ts';
-import { redactedFacts } from '../pg/redacted-rows.ts';
+import { redactFacts } from '../pg/redacted-rows.ts';
 import type { Bind } from '../pg/walk.ts';
 import { andAll, ofOwnAllocation, ownFacts } from '../visibility.ts';
-import { type Cursor, formatCursor, parseCursor, settled } from './commit-order.ts';
-import { isOwn } from './own-facts.ts';
+import { type Cursor, formatCursor, isSettledSql, parseCursor } from './commit-order.ts';
+import { recordedByServerSql } from './own-facts.ts';
 
 export interface Fact extends KnownIds {
   at: Date;
@@ -43,10 +43,10 @@ const insertSql = `
 
 async function insertFacts(db: Queryable, facts: readonly (OutsideRow & { origin: Origin })[]): Promise<void> {
   if (facts.length === 0) return;
-  const rows = redactedFacts(db.redact, facts);
+  const rows = redactFacts(db.redact, facts);
   db.account?.charge(facts.length, Buffer.byteLength(rows));
   await db.query(insertSql, [rows], { prepared: true });
-  db.evidenceWritten();
+  db.markEvidenceWritten();
 }
 
 /** Redacts secrets in the facts and writes them in one statement. */
@@ -79,7 +79,7 @@ export interface EvidenceRow extends Omit<Evidence, 'cursor' | 'at'> {
   at: Date;
 }
 
-export const columns = `
+export const evidenceColumns = `
   xid::text as xid, seq::text as seq, at, layer, kind, summary, data, actor,
   node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin`;
 
@@ -108,7 +108,7 @@ export async function readAfter(
   const values: unknown[] = [cursor.xid, cursor.seq];
   if (range) values.push(range.since, range.until);
   const rows = await db.query<EvidenceRow & { is_settled: boolean }>(
-    `select ${columns}, ${settled} as is_settled
+    `select ${evidenceColumns}, ${isSettledSql} as is_settled
      from evidence
      where (xid, seq) > ($1::xid8, $2::bigint)
        ${range ? 'and at >= $3 and at < $4' : ''}
@@ -123,7 +123,7 @@ export async function readAfter(
   return { items: readable.map(({ is_settled: _, ...row }) => toWire(row)), withheld: readable.length < rows.length };
 }
 
-/** Selects the facts that a stream reader may see and requested. */
+/** Selects the facts that a stream reader requested and may see. */
 export interface StreamFilter {
   visibility: Visibility;
   node_id?: string;
@@ -164,7 +164,7 @@ export async function readVisibleAfter(
        from evidence
        where (xid, seq) > ($1::xid8, $2::bigint)
          -- A running transaction may still add facts before later ones.
-         and ${settled}
+         and ${isSettledSql}
          ${andAll(wanted)}
        order by evidence.xid, evidence.seq
        limit ${maxScanned}
@@ -182,8 +182,9 @@ export async function readVisibleAfter(
        order by scanned.xid desc, scanned.seq desc
        limit 1
      )
-     select ${columns}, end_xid, end_seq, scanned_rows
-     from last left join visible on true
+     select ${evidenceColumns}, end_xid, end_seq, scanned_rows
+     from last
+     left join visible on true
      order by visible.xid, visible.seq`,
     values,
     { prepared: true },
@@ -214,9 +215,7 @@ export interface EvidenceFilter {
    * planner uses it. Requires `node_id`, and selects only facts that the server itself recorded.
    */
   partial_index?: string;
-  /**
-   * Scans at most this many facts of `partial_index` before the other filters apply.
-   */
+  /** Scans at most this many facts of `partial_index` before the other filters apply. */
   max_scanned?: number;
   since?: string;
   until?: string;
@@ -260,7 +259,7 @@ const auditFilters = Object.keys(audit) as (keyof typeof audit)[];
  * Selects the facts of one instance by two conditions, because no single index covers them. Rules
  * write hundreds of facts at once, so facts of rules are indexed by node only, not by instance.
  */
-const ofInstance = (id: string): string[] => [
+const instanceConditions = (id: string): string[] => [
   `node_instance_id = ${id}
    and layer <> 'rule'`,
   `node_instance_id = ${id}
@@ -274,11 +273,11 @@ export function unindexedConditions(filter: EvidenceFilter, bind: Bind): string[
   for (const column of ['layer', 'kind'] as const)
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
   // A query for a reserved kind must not return facts from outside the server.
-  if (filter.kind && isReservedKind(filter.kind)) where.push(isOwn('evidence'));
+  if (filter.kind && isReservedKind(filter.kind)) where.push(recordedByServerSql('evidence'));
   for (const name of auditFilters)
     if (filter[name] !== undefined) where.push(`${bind(filter[name])} in (${audit[name].join(', ')})`);
   if (filter.kinds) where.push(`kind = any(${bind(filter.kinds)})`);
-  if (filter.kinds || filter.partial_index) where.push(isOwn('evidence'));
+  if (filter.kinds || filter.partial_index) where.push(recordedByServerSql('evidence'));
   if (filter.partial_index && filter.node_instance_id !== undefined)
     where.push(`node_instance_id = ${bind(filter.node_instance_id)}`);
   if (filter.audited) where.push('actor is not null');
@@ -290,7 +289,7 @@ export function unindexedConditions(filter: EvidenceFilter, bind: Bind): string[
  * read by a select of its own.
  */
 function indexedConditions(filter: EvidenceFilter, bind: Bind): string[][] {
-  const where = [settled];
+  const where = [isSettledSql];
   for (const column of ['node_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const)
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
   if (filter.since) where.push(`at >= ${bind(filter.since)}::timestamptz`);
@@ -300,35 +299,51 @@ function indexedConditions(filter: EvidenceFilter, bind: Bind): string[][] {
     where.push(`(xid, seq) ${filter.order === 'oldest' ? '>' : '<'} (${bind(xid)}::xid8, ${bind(seq)}::bigint)`);
   }
   if (filter.node_instance_id === undefined || filter.partial_index) return [where];
-  return ofInstance(bind(filter.node_instance_id)).map((condition) => [...where, condition]);
+  return instanceConditions(bind(filter.node_instance_id)).map((condition) => [...where, condition]);
 }
 
-const orderOf = ({ order }: EvidenceFilter, count: number): string => {
+const orderSql = ({ order }: EvidenceFilter, count: number): string => {
   const direction = order === 'oldest' ? 'asc' : 'desc';
   return `
     order by evidence.xid ${direction}, evidence.seq ${direction}
     limit ${count}`;
 };
 
-/** SQL for at most `count` facts that match the indexed conditions of a filter, and `more`. */
-export function indexedSql(filter: EvidenceFilter, count: number, bind: Bind, more: readonly string[] = []): string {
-  const ordered = orderOf(filter, count);
-  const [only = [], ...others] = indexedConditions(filter, bind).map((where) => [...where, ...more].join(' and '));
-  if (others.length === 0) return `select * from evidence where ${only} ${ordered}`;
-  const parts = [only, ...others].map((where) => `(select * from evidence where ${where} ${ordered})`);
-  return `select * from (${parts.join(' union all ')}) evidence ${ordered}`;
+/** SQL for at most `count` facts that match the indexed conditions of a filter, and `extra`. */
+export function indexedSql(filter: EvidenceFilter, count: number, bind: Bind, extra: readonly string[] = []): string {
+  const ordered = orderSql(filter, count);
+  const selects = indexedConditions(filter, bind).map(
+    (where) => `
+      select *
+      from evidence
+      where ${[...where, ...extra].join(' and ')}
+      ${ordered}`,
+  );
+  const [only = ''] = selects;
+  if (selects.length === 1) return only;
+  return `
+    select *
+    from (${selects.map((select) => `(${select})`).join(' union all ')}) evidence
+    ${ordered}`;
 }
 
 function timelineSql(filter: EvidenceFilter, count: number, bind: Bind): string {
   const index = filter.partial_index ? [filter.partial_index] : [];
   const matches = unindexedConditions(filter, bind);
-  const ordered = orderOf(filter, count);
+  const ordered = orderSql(filter, count);
   if (!filter.max_scanned) {
     const matching = indexedSql(filter, count, bind, [...index, ...matches]);
-    return `select ${columns} from (${matching}) evidence ${ordered}`;
+    return `
+      select ${evidenceColumns}
+      from (${matching}) evidence
+      ${ordered}`;
   }
   const scanned = indexedSql(filter, filter.max_scanned, bind, index);
-  return `select ${columns} from (${scanned}) evidence where ${matches.join(' and ')} ${ordered}`;
+  return `
+    select ${evidenceColumns}
+    from (${scanned}) evidence
+    where ${matches.join(' and ')}
+    ${ordered}`;
 }
 
 export async function readTimeline(db: Queryable, filter: EvidenceFilter): Promise<Page<Evidence>> {

@@ -1,5 +1,5 @@
 /**
- * The evidence that an explanation cites, and how many blocks it reads for a machine with many
+ * An explanation cites the right evidence, and reads few blocks even for a machine with many
  * facts.
  */
 import { expect, it } from 'vitest';
@@ -12,9 +12,9 @@ import { tenantOnly, type Visibility, wholeFleet } from '../../lifecycle/visibil
 import { areFactsSettled, blockCounter, recordMany } from '../testing/block-counter.ts';
 import { testFleet } from '../testing/fleet.ts';
 import { type Fact, recordEvidence } from './evidence.ts';
-import { evidenceFor, explaining } from './explanation-evidence.ts';
+import { citedKinds, readCitedEvidence } from './explanation-evidence.ts';
 
-it.each([20, 200])('cites a finding and only the last deadline move after %i moves', async (moves) => {
+it.each([20, 200])('cites a cause and only the last deadline move after %i moves', async (moves) => {
   const store = await testStore();
   try {
     const fleet = await testFleet(store.db);
@@ -38,7 +38,7 @@ it.each([20, 200])('cites a finding and only the last deadline move after %i mov
     await store.db.transaction((tx) => recordEvidence(tx, [...facts, beforeThisStatus]));
     const deadline_at = secondsLater(fleet.now(), 60).toISOString();
     const cited = await until('the facts to be settled', async () => {
-      const evidence = await evidenceFor(
+      const evidence = await readCitedEvidence(
         store.db,
         { node_id, node_instance_id, status, deadline_at },
         wholeFleet,
@@ -56,8 +56,8 @@ it.each([20, 200])('cites a finding and only the last deadline move after %i mov
 });
 
 /**
- * The tables are not analyzed, as when a tenant has just begun to allocate. This is common, because
- * the plan of a prepared statement is kept.
+ * The tables are not analyzed: a prepared statement may keep the plan that it got when the tenant
+ * had just begun to allocate.
  */
 it('reads about as many blocks for a tenant with 3,000 allocations as for the whole fleet', async () => {
   const store = await testStore({ max_connections: 1 });
@@ -78,10 +78,10 @@ it('reads about as many blocks for a tenant with 3,000 allocations as for the wh
     }));
     await until('every fact to be settled', () => areFactsSettled(store.db));
     const count = blockCounter(store.db);
-    const blocksReadFor = (visibility: Visibility) =>
-      count((counting) => evidenceFor(counting, { ...node, deadline_at: null }, visibility, null));
-    const ofAll = await blocksReadFor(wholeFleet);
-    expect(await blocksReadFor(tenantOnly('acme'))).toBeLessThan(1.5 * ofAll);
+    const countBlocksFor = (visibility: Visibility) =>
+      count((counting) => readCitedEvidence(counting, { ...node, deadline_at: null }, visibility, null));
+    const fleetBlocks = await countBlocksFor(wholeFleet);
+    expect(await countBlocksFor(tenantOnly('acme'))).toBeLessThan(1.5 * fleetBlocks);
   } finally {
     await store.close();
   }
@@ -96,25 +96,25 @@ it.each(['boot.stage', 'prerequisite.missing'] as const)(
       const fleet = await testFleet(store.db);
       const node = await fleet.node('ready');
       const count = blockCounter(store.db);
-      // Measures also a tenant that owns none of the facts, and an instance that reported nothing.
-      const blocksRead = async () => {
+      // Includes a tenant that owns none of the facts, and an instance that reported nothing.
+      const countBlocks = async () => {
         await until('every fact to be settled', () => areFactsSettled(store.db));
         await store.db.query('analyze evidence');
-        const now = { ...node, deadline_at: null };
-        const otherInstance = { ...now, node_instance_id: 'inst_fresh' };
+        const subject = { ...node, deadline_at: null };
+        const otherInstance = { ...subject, node_instance_id: 'inst_fresh' };
         return [
-          await count((counting) => evidenceFor(counting, now, wholeFleet, null)),
-          await count((counting) => evidenceFor(counting, now, tenantOnly('acme'), null)),
-          await count((counting) => evidenceFor(counting, otherInstance, wholeFleet, null)),
+          await count((counting) => readCitedEvidence(counting, subject, wholeFleet, null)),
+          await count((counting) => readCitedEvidence(counting, subject, tenantOnly('acme'), null)),
+          await count((counting) => readCitedEvidence(counting, otherInstance, wholeFleet, null)),
         ];
       };
       const { node_id, node_instance_id } = node;
       const report = { at: fleet.now(), layer: 'node', kind, summary: 'x'.repeat(200) } as const;
       await recordMany(store.db, 4_000, () => ({ ...report, node_id, node_instance_id }));
-      const ofFew = await blocksRead();
+      const blocksOfFew = await countBlocks();
       await recordMany(store.db, 16_000, () => ({ ...report, node_id, node_instance_id }));
-      for (const [index, blocks] of (await blocksRead()).entries())
-        expect(blocks).toBeLessThan(1.5 * (ofFew[index] ?? 0));
+      for (const [index, blocks] of (await countBlocks()).entries())
+        expect(blocks).toBeLessThan(1.5 * (blocksOfFew[index] ?? 0));
     } finally {
       await store.close();
     }
@@ -124,7 +124,7 @@ it.each(['boot.stage', 'prerequisite.missing'] as const)(
 it('each partial index contains exactly the kinds that are read from it', async () => {
   const store = await testStore();
   try {
-    for (const [predicate, kinds] of Object.entries(explaining)) {
+    for (const [predicate, kinds] of Object.entries(citedKinds)) {
       const rows = await store.db.query<{ kind: string }>(
         `select kind from unnest($1::text[]) kind where ${predicate}(kind)`,
         [evidenceKinds],

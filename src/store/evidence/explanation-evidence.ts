@@ -11,7 +11,7 @@ import type { Queryable } from '../pg/database.ts';
 import { type EvidenceFilter, readTimelines } from './evidence.ts';
 
 /** Facts of the server that are cited with the change of status. */
-const serverFindings: readonly EvidenceKind[] = [
+const serverCauses: readonly EvidenceKind[] = [
   'probe.unanswered',
   'probe.answered',
   'node.observed',
@@ -26,11 +26,11 @@ const serverFindings: readonly EvidenceKind[] = [
 /** Reports of the machine that are cited with the change of status. */
 const machineReports: readonly EvidenceKind[] = ['bootstrap.diagnosis', 'prerequisite.missing'];
 
-/** Only the last move is cited, because frequent moves would crowd out findings. */
 const movedDeadline: EvidenceKind = 'node.deadline_moved';
 
 /**
- * Facts that are cited instead if a release failed, because facts of the machine do not explain it.
+ * Facts that are cited instead of causes and reports if a release failed, because facts of the
+ * machine do not explain the failure.
  */
 const releaseFacts: readonly EvidenceKind[] = ['allocation.release_failed', 'driver.failed', 'driver.unanswered'];
 
@@ -51,17 +51,17 @@ const changeKinds: readonly EvidenceKind[] = nodeStatusNames.map((status) => `no
  * two partial indexes: one for kinds that only the server records, one for kinds that a machine can
  * report at will. The SQL function of each index returns whether a kind is in the index.
  */
-const serverKinds: readonly EvidenceKind[] = [...changeKinds, ...serverFindings, movedDeadline, droppedKind];
-export const explaining = { evidence_explains: serverKinds, evidence_is_reported_cause: machineReports } as const;
-const explainingIndex = 'evidence_explains(kind)';
-const reportedIndex = 'evidence_is_reported_cause(kind)';
+const serverKinds: readonly EvidenceKind[] = [...changeKinds, ...serverCauses, movedDeadline, droppedKind];
+export const citedKinds = { evidence_explains: serverKinds, evidence_is_reported_cause: machineReports } as const;
+const serverIndex = 'evidence_explains(kind)';
+const reportIndex = 'evidence_is_reported_cause(kind)';
 
 /**
- * Returns the last change of status and the facts since the change before that, because older facts
+ * Returns the last change of status and the facts since the previous change, because older facts
  * explain an earlier status. If `stuckInRelease` names an allocation whose release failed, returns
  * the facts of that failure instead.
  */
-export async function evidenceFor(
+export async function readCitedEvidence(
   db: Queryable,
   node: { node_id: string; node_instance_id: string | null; status: NodeStatus; deadline_at: string | null },
   visibility: Visibility,
@@ -70,25 +70,25 @@ export async function evidenceFor(
   const nodeFilter: EvidenceFilter = {
     node_id: node.node_id,
     order: 'newest',
-    partial_index: explainingIndex,
+    partial_index: serverIndex,
     limit: maxRecent,
     ...(node.node_instance_id && { node_instance_id: node.node_instance_id }),
     visibility,
   };
   const reports: EvidenceFilter = stuckInRelease
     ? { allocation_id: stuckInRelease, visibility, order: 'newest', kinds: releaseFacts, limit: maxFacts }
-    : { ...nodeFilter, partial_index: reportedIndex, max_scanned: maxScannedReports, limit: maxFacts };
+    : { ...nodeFilter, partial_index: reportIndex, max_scanned: maxScannedReports, limit: maxFacts };
   const [recent = [], reportFacts = []] = await readTimelines(db, [nodeFilter, reports]);
   const wanted: readonly { kinds: readonly EvidenceKind[]; limit: number }[] = [
     { kinds: changeKinds, limit: 2 },
-    { kinds: serverFindings, limit: stuckInRelease ? 0 : maxFacts },
-    // Cite only the last fact of these kinds: there may be one a minute, which would crowd out
-    // findings.
+    { kinds: serverCauses, limit: stuckInRelease ? 0 : maxFacts },
+    // Cite only the last fact of these kinds: one a minute would crowd out causes.
     { kinds: [droppedKind], limit: 1 },
     { kinds: [movedDeadline], limit: stuckInRelease || node.deadline_at === null ? 0 : 1 },
   ];
   const isAmong = (kinds: readonly string[]) => (fact: Evidence) => kinds.includes(fact.kind);
   let [changes = [], ...facts] = wanted.map(({ kinds, limit }) => recent.filter(isAmong(kinds)).slice(0, limit));
+  // The recent facts may not reach back far enough, so read each kind separately.
   if (
     recent.length === maxRecent &&
     [changes, ...facts].some(({ length }, index) => length < (wanted[index]?.limit ?? 0))
@@ -98,29 +98,38 @@ export async function evidenceFor(
       wanted.map((part) => ({ ...nodeFilter, ...part })),
     );
   const [change, earlierChange] = changes;
-  const [findings = [], ...others] = facts;
-  const newest = [...findings, ...reportFacts].sort(newestFirst).slice(0, maxFacts);
+  const [causes = [], ...others] = facts;
+  const newest = [...causes, ...reportFacts].sort(newestFirst).slice(0, maxFacts);
   const since = [...newest, ...others.flat()].filter(
     ({ at }) => !earlierChange || Date.parse(at) >= Date.parse(earlierChange.at),
   );
   return [...since, ...(change ? [change] : [])].sort(newestFirst);
 }
 
-/** Reads the median duration of each boot stage over the last boots of a pool. */
-export async function usualStages(db: Queryable, pool: string, exceptInstance: string): Promise<Map<string, number>> {
+const maxBoots = 50;
+/** The median of fewer boots is no usual duration. */
+const minBootsWithStage = 3;
+
+/** Reads the median seconds of each boot stage over the last boots of a pool. */
+export async function readUsualStages(
+  db: Queryable,
+  pool: string,
+  exceptInstance: string,
+): Promise<Map<string, number>> {
   const rows = await db.query<{ name: string; seconds: number }>(
     `select stage.name, percentile_cont(0.5) within group (order by stage.seconds) as seconds
      from boot_stages stage
      where stage.node_instance_id in (
-       select node_instance_id from boot_samples
+       select node_instance_id
+       from boot_samples
        where pool = $1
          and phase = 'provision'
          and node_instance_id <> $2
        order by at desc
-       limit 50
+       limit ${maxBoots}
      )
      group by stage.name
-     having count(*) >= 3`,
+     having count(*) >= ${minBootsWithStage}`,
     [pool, exceptInstance],
   );
   return new Map(rows.map((row) => [row.name, row.seconds]));

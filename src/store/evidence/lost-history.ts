@@ -1,4 +1,4 @@
-/** Logs a failover or a restore while this replica runs, and records lost facts as evidence. */
+/** Logs failovers and restores while this replica runs, and records a loss of facts as evidence. */
 import { type Clock, now, pause } from '../../base/clock.ts';
 import type { Log } from '../../base/telemetry/log.ts';
 import { type Database, StoreUnavailable } from '../pg/database.ts';
@@ -13,15 +13,18 @@ export function recordLostHistory(options: {
   clock: Clock;
   tail: EvidenceTail;
   log: Pick<Log, 'warn' | 'info'>;
-  onError(what: string): (error: unknown) => void;
+  onError(message: string): (error: unknown) => void;
 }): void {
   const { db, clock, tail, log } = options;
   tail.whenHistoryChanged((change) => {
     if (!change.lost) {
-      log.info(change, 'another database serves now; it has everything that this replica had read');
+      log.info(change, 'the connections reach another database server; it has every fact that this replica read');
       return;
     }
-    log.warn(change, 'the database lost its newest commits; everything is read again and negative verdicts wait');
+    log.warn(
+      change,
+      'the database lost its newest commits; this replica reads its caches again and delays negative verdicts',
+    );
     const loss: Fact = {
       at: now(clock),
       layer: 'store',
@@ -29,16 +32,16 @@ export function recordLostHistory(options: {
       summary: 'The database lost its newest commits in a failover or a restore.',
       data: { ...change },
     };
-    const record = async (triesLeft: number): Promise<void> => {
+    const recordLoss = async (triesLeft: number): Promise<void> => {
       try {
         await recordEvidence(db, [loss]);
       } catch (error) {
         // Connections to the former database may still be in the pool.
         if (!(error instanceof StoreUnavailable) || triesLeft === 0) throw error;
         await pause(clock, retryMs);
-        await record(triesLeft - 1);
+        await recordLoss(triesLeft - 1);
       }
     };
-    record(maxTries).catch(options.onError('the loss of commits was not recorded'));
+    recordLoss(maxTries).catch(options.onError('the loss of commits was not recorded'));
   });
 }

@@ -10,14 +10,14 @@ import type { NodeInstanceId } from '../../base/ids.ts';
 import type { Origin } from '../../lifecycle/explain/evidence-origins.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { rebuildNodes } from '../history/projection.ts';
-import { nodesAt } from '../history/time-travel.ts';
+import { rebuildNodesAt } from '../history/time-travel.ts';
 import { readFacts } from '../replay/replay-facts.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { findProvenAbsent } from '../supervision/machine-inspections.ts';
-import { failingSubjects } from '../supervision/repeat-failures.ts';
+import { findFailingSubjects } from '../supervision/repeat-failures.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { type OutsideRow, recordOutsideFacts } from './evidence.ts';
-import { evidenceFor } from './explanation-evidence.ts';
+import { readCitedEvidence } from './explanation-evidence.ts';
 
 let store: TestStore;
 let fleet: Fleet;
@@ -48,7 +48,7 @@ describe.for<Origin>(['node', 'person'])('a forged fact of origin %s', (origin) 
     const node = await fleet.node('ready');
     await forge(origin, node, { kind: 'node.retired', data: { set: { status: 'retired' } } });
     expect((await rebuildNodes(store.db, [node.node_id]))[0]?.status).toBe('ready');
-    const [past] = await nodesAt(store.db, [{ id: node.node_id, at: fleet.now() }]);
+    const [past] = await rebuildNodesAt(store.db, [{ id: node.node_id, at: fleet.now() }]);
     expect(past?.state.status).toBe('ready');
   });
 
@@ -66,8 +66,8 @@ describe.for<Origin>(['node', 'person'])('a forged fact of origin %s', (origin) 
     const node = await fleet.node('starting');
     const since = fleet.now();
     await forge(origin, node, failure, failure, failure, failure);
-    const window = { since, failures: 3, window_seconds: 60 };
-    expect(await failingSubjects(store.db, window)).toEqual([]);
+    const window = { since, min_failures: 3, window_seconds: 60 };
+    expect(await findFailingSubjects(store.db, window)).toEqual([]);
     const { facts } = await readFacts(store.db, {
       pool: node.pool,
       since,
@@ -83,7 +83,7 @@ describe.for<Origin>(['node', 'person'])('a forged fact of origin %s', (origin) 
     await forge(origin, node, ...kinds.map((kind) => ({ kind, data: {} })));
     const { node_id, node_instance_id, status } = node;
     const cited = await until('the real change to be cited', async () => {
-      const facts = await evidenceFor(
+      const facts = await readCitedEvidence(
         store.db,
         { node_id, node_instance_id, status, deadline_at: null },
         wholeFleet,
@@ -101,7 +101,7 @@ describe('a fact from before origins were stored (origin unknown)', () => {
     await forge('unknown', node, { kind: 'node.explained', data: {} }, { kind: 'beat.refused', data: {} });
     const { node_id, node_instance_id, status } = node;
     const cited = await until('the explanation to be cited', async () => {
-      const facts = await evidenceFor(
+      const facts = await readCitedEvidence(
         store.db,
         { node_id, node_instance_id, status, deadline_at: null },
         wholeFleet,

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../../base/clock.ts';
 import { type VirtualClock, virtualClock } from '../../base/virtual-clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { type Database, openDatabase } from '../pg/database.ts';
-import { settled } from './commit-order.ts';
+import { isSettledSql } from './commit-order.ts';
 import { recordEvidence, recordOutsideFacts } from './evidence.ts';
 import { type EvidenceTail, type HistoryChange, startTail } from './tail.ts';
 
@@ -46,9 +46,9 @@ const record = (db: Database, summary: string) =>
   recordEvidence(db, [{ at, layer: 'api', kind: 'node.explained', summary }]);
 
 /** Waits while the clock advances enough for retries of withheld facts, but not for a poll. */
-const untilSoon = (clock: VirtualClock, what: string, isDone: () => boolean) =>
+const untilSoon = (clock: VirtualClock, goal: string, isDone: () => boolean) =>
   until(
-    what,
+    goal,
     async () => {
       await clock.advance(1);
       return isDone();
@@ -166,7 +166,7 @@ test('delivers no fact from before the subscription or after its end', async () 
   await record(here, 'before');
   await until('the fact to be settled', async () => {
     const [row] = await here.query<{ open: number }>(
-      `select count(*)::int as open from evidence where not (${settled})`,
+      `select count(*)::int as open from evidence where not (${isSettledSql})`,
     );
     return row?.open === 0;
   });
@@ -281,7 +281,7 @@ test.for([
   await here.query(`delete from evidence where summary = 'in era 5'`);
 });
 
-test('a fact that was read more than a day ago may be gone after a reconnect', async () => {
+test('reports no loss if only facts that were read more than a day ago are missing after a reconnect', async () => {
   let laterMs = 0;
   const clock: Clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + laterMs };
   const { tail, received } = await follow(here, clock);

@@ -33,8 +33,8 @@ export interface EvidenceTail {
    */
   lagMs(): number;
   /**
-   * Calls the listener when the database went back to an earlier history, by a failover or a
-   * restore while this replica ran. Rows that were read before may be outdated.
+   * Calls the listener after a failover or a restore while this replica ran. If facts were lost,
+   * rows that were read before may be outdated.
    */
   whenHistoryChanged(listener: (change: HistoryChange) => void): void;
   /**
@@ -50,17 +50,18 @@ export interface HistoryChange {
   last_read: string;
   /** The fact after which this replica continues. */
   continues_after: string;
-  /** The database no longer has one of the facts last read. Otherwise it has all of them. */
+  /** Whether the database no longer has one of the facts that were read last. */
   lost: boolean;
 }
 
 const channel = 'slipway_wake';
 const batchSize = 500;
-/** More than the facts of overlapping transactions, whose commits may be in another order. */
+/** Must exceed the facts of overlapping transactions, which may commit in any order. */
 const recentFacts = 500;
-/** Retention drops no fact that was read so recently. */
+/** Retention drops no fact that was read within this time. */
 const recentMs = 24 * 3600_000;
-const fallbackMs = 1_000;
+const pollMs = 1_000;
+/** One notification serves all commits within this time. */
 const notifyAfterMs = 20;
 /**
  * Facts are recorded within seconds of their `at`. These bounds are far wider, but still exclude
@@ -96,28 +97,27 @@ export async function startTail(options: {
   const allListeners = new Set<(fact: Evidence) => void>();
   const historyListeners: ((change: HistoryChange) => void)[] = [];
   let { cursor, era, cluster } = await checkHistory(db, []);
-  const { promise: lostDatabase, resolve: loseDatabase } = Promise.withResolvers<Error>();
+  const { promise: databaseLost, resolve: resolveLost } = Promise.withResolvers<Error>();
   /** The last facts that were read, to check whether they still exist after a reconnect. */
   let recent: { fact: Cursor; readMs: number }[] = [];
-  const readNow = (fact: Cursor) => ({ fact, readMs: clock.monotonicMs() });
-  if (cursor !== startCursor) recent.push(readNow(cursor));
-  /** A connection began or ended, and the next statement may reach another primary. */
+  const withReadTime = (fact: Cursor) => ({ fact, readMs: clock.monotonicMs() });
+  if (cursor !== startCursor) recent.push(withReadTime(cursor));
+  /** Set when a connection begins or ends: the next statement may reach another primary. */
   let isHistoryUnchecked = false;
   let lastFactMs: number | undefined;
+  /** When the last read that left out no fact began. */
   let completeMs = clock.monotonicMs();
   let reading: Promise<void> | undefined;
   let readAgain = false;
   let stopped = false;
-  let cancelFallback: () => void = () => {};
+  let cancelPoll: () => void = () => {};
   let cancelRetry: (() => void) | undefined;
   let retryMs = withheldRetryMs.first;
   let cancelNotify: (() => void) | undefined;
   let connection: Awaited<ReturnType<Database['connect']>> | undefined;
   let connecting = false;
 
-  /**
-   * Reads on the tail's own connection with a prepared query, or on the pool while that is lost.
-   */
+  /** Reads on the tail's own connection with a prepared query, or on the pool if that is lost. */
   const reader = (): Pick<Database, 'query'> => {
     const client = connection;
     if (!client) return db;
@@ -137,7 +137,7 @@ export async function startTail(options: {
   };
 
   /** Covers both the last fact and the present, because the clock may have been set in between. */
-  const range = (): TimeRange | undefined =>
+  const computeRange = (): TimeRange | undefined =>
     lastFactMs === undefined
       ? undefined
       : {
@@ -152,8 +152,8 @@ export async function startTail(options: {
     const isOtherCluster = cluster !== null && history.cluster !== null && history.cluster !== cluster;
     if (history.era < era || isOtherCluster) {
       const error = new Error('the database was restored or replaced while this server ran: a new start is needed');
-      loseDatabase(error);
-      // Until then, nothing is read.
+      resolveLost(error);
+      // `isHistoryUnchecked` stays true, so no fact is read until that start.
       throw error;
     }
     isHistoryUnchecked = false;
@@ -164,7 +164,7 @@ export async function startTail(options: {
     ({ era } = history);
     if (lost) {
       ({ cursor } = history);
-      recent = cursor === startCursor ? [] : [readNow(cursor)];
+      recent = cursor === startCursor ? [] : [withReadTime(cursor)];
     }
     const change = { last_read, continues_after: formatCursor(cursor), lost };
     lastFactMs = undefined;
@@ -176,11 +176,11 @@ export async function startTail(options: {
       readAgain = false;
       const startedMs = clock.monotonicMs();
       if (isHistoryUnchecked) await verifyHistory();
-      const { items, withheld } = await readAfter(reader(), cursor, batchSize, range());
+      const { items, withheld } = await readAfter(reader(), cursor, batchSize, computeRange());
       for (const fact of items) {
         lastFactMs = Date.parse(fact.at);
         cursor = parseCursor(fact.cursor) ?? cursor;
-        recent.push(readNow(cursor));
+        recent.push(withReadTime(cursor));
         for (const listener of allListeners) deliver(fact, listener);
         if (isOwnFact(fact)) for (const listener of listeners) deliver(fact, listener);
       }
@@ -218,7 +218,7 @@ export async function startTail(options: {
     if (stopped) return;
     poke();
     if (!connection && !connecting) void listen();
-    cancelFallback = clock.after(fallbackMs, tick);
+    cancelPoll = clock.after(pollMs, tick);
   };
 
   /**
@@ -272,10 +272,10 @@ export async function startTail(options: {
     whenHistoryChanged(listener) {
       historyListeners.push(listener);
     },
-    lost: lostDatabase,
+    lost: databaseLost,
     async stop() {
       stopped = true;
-      cancelFallback();
+      cancelPoll();
       cancelRetry?.();
       cancelNotify?.();
       await reading;

@@ -41,12 +41,12 @@ it.each(['newest', 'oldest'] as const)(
       await record(2, acme.allocation_id);
       await record(2_500);
       await untilSettled();
-      for (const by of [{ node_id }, { node_instance_id: node_instance_id ?? '' }]) {
+      for (const subject of [{ node_id }, { node_instance_id: node_instance_id ?? '' }]) {
         const read: Evidence[] = [];
         const sizes: number[] = [];
         for (let cursor: string | null = ''; cursor !== null; ) {
           const at = parseCursor(cursor);
-          const filter = { ...by, order, kind: 'node.explained', limit: 2, ...(at && { cursor: at }) };
+          const filter = { ...subject, order, kind: 'node.explained', limit: 2, ...(at && { cursor: at }) };
           const page: Page<Evidence> = await readVisibleTimeline(db, tenantOnly('acme'), filter);
           read.push(...page.items);
           sizes.push(page.items.length);
@@ -69,10 +69,10 @@ it('reads about as many blocks after 12,000 facts of other tenants as after 3,00
   const { db, close, node_id, node_instance_id, record, untilSettled } = await createSharedMachine();
   try {
     const count = blockCounter(db);
-    const blocksRead = async (by: object) => {
+    const countBlocks = async (subject: object) => {
       await untilSettled();
       await db.query('analyze evidence');
-      return count((counting) => readVisibleTimeline(counting, tenantOnly('acme'), { ...by, limit: 100 }));
+      return count((counting) => readVisibleTimeline(counting, tenantOnly('acme'), { ...subject, limit: 100 }));
     };
     await record(3_000);
     // The last two filters match no fact.
@@ -82,15 +82,15 @@ it('reads about as many blocks after 12,000 facts of other tenants as after 3,00
       { node_id, kind: 'evidence.frozen' },
       { node_id, layer: 'provider' },
     ];
-    const blocksOfAll = async () => {
+    const countAllBlocks = async () => {
       const blocks: number[] = [];
-      for (const each of filters) blocks.push(await blocksRead(each));
+      for (const each of filters) blocks.push(await countBlocks(each));
       return blocks;
     };
-    const ofFew = await blocksOfAll();
+    const blocksOfFew = await countAllBlocks();
     await record(9_000);
-    for (const [index, blocks] of (await blocksOfAll()).entries())
-      expect(blocks, JSON.stringify(filters[index])).toBeLessThan(1.5 * (ofFew[index] ?? 0));
+    for (const [index, blocks] of (await countAllBlocks()).entries())
+      expect(blocks, JSON.stringify(filters[index])).toBeLessThan(1.5 * (blocksOfFew[index] ?? 0));
   } finally {
     await close();
   }

@@ -9,9 +9,9 @@ import type { Queryable } from '../pg/database.ts';
 import { parameters } from '../pg/walk.ts';
 import { everHeldNodes } from '../visibility.ts';
 import {
-  columns,
   type EvidenceFilter,
   type EvidenceRow,
+  evidenceColumns,
   indexedSql,
   readTimeline,
   toWire,
@@ -52,7 +52,7 @@ async function readShared(db: Queryable, filter: EvidenceFilter): Promise<Page<E
   const [forward, back] = filter.order === 'oldest' ? ['asc', 'desc'] : ['desc', 'asc'];
   const rows = await db.query<EvidenceRow & { end_cursor: string; scanned_rows: number }>(
     `with scanned as materialized (
-       -- Other filters apply below, because here a filter that few facts pass would scan the whole history.
+       -- Other filters apply below: here, a filter that few facts pass would scan the whole history.
        ${indexedSql(filter, maxScannedOfMachine, bind)}
      ),
      visible as (
@@ -68,8 +68,9 @@ async function readShared(db: Queryable, filter: EvidenceFilter): Promise<Page<E
        order by scanned.xid ${back}, scanned.seq ${back}
        limit 1
      )
-     select ${columns}, end_cursor, scanned_rows
-     from last left join visible on true
+     select ${evidenceColumns}, end_cursor, scanned_rows
+     from last
+     left join visible on true
      order by visible.xid ${forward}, visible.seq ${forward}`,
     values,
   );

@@ -5,7 +5,7 @@ import { until } from '../../../test/support/until.ts';
 import { tenantOnly, wholeFleet } from '../../lifecycle/visibility.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { type Cursor, headCursor } from './commit-order.ts';
+import { type Cursor, readHeadCursor } from './commit-order.ts';
 import { readVisibleAfter, recordEvidence, type StreamFilter } from './evidence.ts';
 
 let store: TestStore;
@@ -13,6 +13,7 @@ let fleet: Fleet;
 let start: Cursor;
 const allocations: Record<string, AllocationRow> = {};
 const rounds = 30;
+const factsPerRound = 40;
 
 beforeAll(async () => {
   store = await testStore();
@@ -20,7 +21,7 @@ beforeAll(async () => {
   for (const tenant of ['acme', 'globex']) allocations[tenant] = await fleet.allocation('requested', null, tenant);
   // The head is the last settled fact. Running transactions of other tests may withhold facts.
   start = await until('the facts of the setup to be settled', async () => {
-    const head = await headCursor(store.db);
+    const head = await readHeadCursor(store.db);
     const [last] = await store.db.query<{ seq: string }>('select max(seq)::text as seq from evidence');
     return head.seq === last?.seq ? head : undefined;
   });
@@ -37,45 +38,45 @@ beforeAll(async () => {
   }
   await until(
     'every fact to be settled',
-    async () => (await readAll({ visibility: wholeFleet }, 5_000)).owners.length === 40 * rounds,
+    async () => (await readAll({ visibility: wholeFleet }, 5_000)).owners.length === factsPerRound * rounds,
   );
 });
 afterAll(() => store.close());
 
 async function readAll(filter: StreamFilter, limit: number) {
   const owners: string[] = [];
-  const rounds: unknown[] = [];
+  const seenRounds: unknown[] = [];
   let pages = 0;
   for (let cursor = start; ; pages++) {
     const { items, reached, more } = await readVisibleAfter(store.db, cursor, filter, limit);
     expect(items.length).toBeLessThanOrEqual(limit);
     for (const { data } of items) {
       owners.push(String(data.owner));
-      rounds.push(data.round);
+      seenRounds.push(data.round);
     }
     cursor = reached;
-    if (!more) return { owners, rounds, pages: pages + 1, reached };
+    if (!more) return { owners, seenRounds, pages: pages + 1, reached };
   }
 }
 
 test.for([5, 50, 5_000])(
   'pages of %s return every fact of the tenant in order, and no fact of another',
   async (limit) => {
-    for (const [tenant, each] of [
+    for (const [tenant, perRound] of [
       ['acme', 1],
       ['globex', 10],
     ] as const) {
-      const { owners, rounds: seenRounds } = await readAll({ visibility: tenantOnly(tenant) }, limit);
+      const { owners, seenRounds } = await readAll({ visibility: tenantOnly(tenant) }, limit);
       expect(new Set(owners)).toEqual(new Set([tenant]));
-      expect(owners).toHaveLength(each * rounds);
+      expect(owners).toHaveLength(perRound * rounds);
       expect(seenRounds).toEqual(seenRounds.toSorted((a, b) => Number(a) - Number(b)));
     }
-    expect((await readAll({ visibility: wholeFleet }, limit)).owners).toHaveLength(40 * rounds);
+    expect((await readAll({ visibility: wholeFleet }, limit)).owners).toHaveLength(factsPerRound * rounds);
   },
 );
 
 test('the last page ends at the head, even if its last facts are invisible', async () => {
-  const head = await headCursor(store.db);
+  const head = await readHeadCursor(store.db);
   expect((await readAll({ visibility: tenantOnly('acme') }, 50)).reached).toEqual(head);
   expect(await readVisibleAfter(store.db, head, { visibility: tenantOnly('acme') }, 50)).toEqual({
     ...{ items: [], reached: head, more: false },
@@ -83,9 +84,9 @@ test('the last page ends at the head, even if its last facts are invisible', asy
 });
 
 test('a page scans at most four facts per item for a tenant without facts', async () => {
-  const { pages } = await readAll({ visibility: tenantOnly('nobody-of-these') }, 5);
-  // A page scans four facts per item.
-  expect(pages).toBe((40 * rounds) / 20 + 1);
+  const limit = 5;
+  const { pages } = await readAll({ visibility: tenantOnly('without-facts') }, limit);
+  expect(pages).toBe((factsPerRound * rounds) / (4 * limit) + 1);
 });
 
 test('filtering by an allocation of another tenant returns nothing', async () => {

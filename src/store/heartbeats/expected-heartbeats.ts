@@ -6,17 +6,17 @@ import type { Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { rowPadding } from './store-heartbeats.ts';
 
-export const serving: readonly NodeStatus[] = ['ready', 'degraded'];
+export const servingStatuses: readonly NodeStatus[] = ['ready', 'degraded'];
 
-/** Undefined for nodes that send no heartbeats: a provider supervises an agentless machine. */
-export function expectedBeat(
+/** Returns undefined for nodes that need no supervision now. */
+export function toExpectedBeat(
   node: Pick<NodeRow, 'status' | 'registered_at' | 'node_instance_id'> & { pool_document: PoolDocument },
 ) {
-  if (!serving.includes(node.status) || !node.registered_at || !node.node_instance_id) return undefined;
+  if (!servingStatuses.includes(node.status) || !node.registered_at || !node.node_instance_id) return undefined;
   const { interval_seconds, stale_after_seconds } = heartbeatPolicy(node.pool_document.heartbeat);
   return {
     node_instance_id: node.node_instance_id,
-    // The heartbeat that made it ready may still wait in the buffer. Any later time than the
+    // The heartbeat that made the node ready may still wait in the buffer. Any later time than the
     // registration would make that heartbeat look old.
     last_seen_at: node.registered_at,
     interval_seconds,
@@ -26,7 +26,7 @@ export function expectedBeat(
 
 export async function expectBeats(
   tx: Transaction,
-  expected: (ReturnType<typeof expectedBeat> | undefined)[],
+  expected: (ReturnType<typeof toExpectedBeat> | undefined)[],
 ): Promise<void> {
   const beats = expected.filter((beat) => beat !== undefined);
   if (beats.length === 0) return;

@@ -18,7 +18,8 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-const instance = async (): Promise<NodeInstanceId> => (await fleet.node('starting')).node_instance_id as NodeInstanceId;
+const createInstance = async (): Promise<NodeInstanceId> =>
+  (await fleet.node('starting')).node_instance_id as NodeInstanceId;
 
 const beat = (node_instance_id: NodeInstanceId, second: number, reported: Beat['reported'] = null): Beat => ({
   node_instance_id,
@@ -29,22 +30,27 @@ const beat = (node_instance_id: NodeInstanceId, second: number, reported: Beat['
   reported,
 });
 
-interface Kept {
+interface StoredBeat {
   seconds: number;
   reported: Record<string, unknown> | null;
 }
 
-async function kept(id: NodeInstanceId): Promise<Kept | undefined> {
-  const [row] = await db.query<{ last_seen_at: Date; reported: Kept['reported'] }>(
+async function readStored(id: NodeInstanceId): Promise<StoredBeat | undefined> {
+  const [row] = await db.query<{ last_seen_at: Date; reported: StoredBeat['reported'] }>(
     'select last_seen_at, reported from heartbeats where node_instance_id = $1',
     [id],
   );
   return row && { seconds: (row.last_seen_at.getTime() - fleet.clock.nowMs()) / 1000, reported: row.reported };
 }
 
-/** A buffer on a database that counts heartbeat statements, and delays or fails them on request. */
-function countedBuffer() {
-  const seen = { flushes: 0, failing: false, errors: [] as unknown[], hold: undefined as Promise<void> | undefined };
+/** Creates a buffer on a database that counts flushes, and delays or fails them on request. */
+function createCountedBuffer() {
+  const storage = {
+    flushes: 0,
+    isFailing: false,
+    errors: [] as unknown[],
+    hold: undefined as Promise<void> | undefined,
+  };
   const wrapped: Database = {
     ...db,
     transaction: (work) =>
@@ -53,49 +59,49 @@ function countedBuffer() {
           ...tx,
           query: async (text, values) => {
             if (/update heartbeats/.test(text)) {
-              seen.flushes++;
-              await seen.hold;
-              if (seen.failing) throw new Error('the store is away');
+              storage.flushes++;
+              await storage.hold;
+              if (storage.isFailing) throw new Error('the store is away');
             }
             return tx.query(text, values);
           },
         }),
       ),
   };
-  const buffer = createHeartbeatBuffer(wrapped, fleet.clock, (error) => seen.errors.push(error));
-  return { seen, buffer };
+  const buffer = createHeartbeatBuffer(wrapped, fleet.clock, (error) => storage.errors.push(error));
+  return { storage, buffer };
 }
 
 test('stores the newest heartbeat of every instance by one statement', async () => {
-  const { seen, buffer } = countedBuffer();
-  const [a, b] = [await instance(), await instance()];
+  const { storage, buffer } = createCountedBuffer();
+  const [a, b] = [await createInstance(), await createInstance()];
   for (let second = 1; second <= 50; second++) for (const id of [a, b]) buffer.add(beat(id, second));
   buffer.add(beat(a, 20));
-  expect(seen.flushes).toBe(0);
+  expect(storage.flushes).toBe(0);
   await buffer.flush();
-  expect(seen.flushes).toBe(1);
-  expect(await kept(a)).toMatchObject({ seconds: 50 });
-  expect(await kept(b)).toMatchObject({ seconds: 50 });
+  expect(storage.flushes).toBe(1);
+  expect(await readStored(a)).toMatchObject({ seconds: 50 });
+  expect(await readStored(b)).toMatchObject({ seconds: 50 });
   await buffer.flush();
-  expect(seen.flushes).toBe(1);
+  expect(storage.flushes).toBe(1);
 });
 
 test('flushes by itself 200 ms after the first heartbeat', async () => {
-  const { seen, buffer } = countedBuffer();
-  const id = await instance();
+  const { storage, buffer } = createCountedBuffer();
+  const id = await createInstance();
   buffer.add(beat(id, 1));
   await fleet.clock.advance(199);
-  expect(seen.flushes).toBe(0);
+  expect(storage.flushes).toBe(0);
   await fleet.clock.advance(1);
   await buffer.flush();
-  expect(seen.flushes).toBe(1);
-  expect(await kept(id)).toBeDefined();
+  expect(storage.flushes).toBe(1);
+  expect(await readStored(id)).toBeDefined();
 });
 
 test('pads a new row, and drops the padding at its first update', async () => {
-  const { buffer } = countedBuffer();
-  const id = await instance();
-  const bytes = async () => {
+  const { buffer } = createCountedBuffer();
+  const id = await createInstance();
+  const readPaddingBytes = async () => {
     const [row] = await db.query<{ bytes: number }>(
       'select coalesce(length(room), 0) as bytes from heartbeats where node_instance_id = $1',
       [id],
@@ -104,60 +110,60 @@ test('pads a new row, and drops the padding at its first update', async () => {
   };
   buffer.add(beat(id, 1));
   await buffer.flush();
-  expect(await bytes()).toBeGreaterThan(0);
+  expect(await readPaddingBytes()).toBeGreaterThan(0);
   buffer.add(beat(id, 2));
   await buffer.flush();
-  expect(await bytes()).toBe(0);
+  expect(await readPaddingBytes()).toBe(0);
 });
 
 test('never overwrites a stored heartbeat with an older one', async () => {
-  const { buffer } = countedBuffer();
-  const id = await instance();
+  const { buffer } = createCountedBuffer();
+  const id = await createInstance();
   buffer.add(beat(id, 30, { health: 1 }));
   await buffer.flush();
   buffer.add(beat(id, 10, { health: 0 }));
   await buffer.flush();
-  expect(await kept(id)).toEqual({ seconds: 30, reported: { health: 1 } });
+  expect(await readStored(id)).toEqual({ seconds: 30, reported: { health: 1 } });
 });
 
 test('keeps the last report through plain heartbeats, before and after a flush', async () => {
-  const { buffer } = countedBuffer();
-  const id = await instance();
+  const { buffer } = createCountedBuffer();
+  const id = await createInstance();
   buffer.add(beat(id, 1, { health: 0.5 }));
   buffer.add(beat(id, 2));
   await buffer.flush();
-  expect(await kept(id)).toEqual({ seconds: 2, reported: { health: 0.5 } });
+  expect(await readStored(id)).toEqual({ seconds: 2, reported: { health: 0.5 } });
   buffer.add(beat(id, 3));
   await buffer.flush();
-  expect(await kept(id)).toEqual({ seconds: 3, reported: { health: 0.5 } });
+  expect(await readStored(id)).toEqual({ seconds: 3, reported: { health: 0.5 } });
 });
 
 test('keeps the heartbeats of a failed flush, and prefers later ones', async () => {
-  const { seen, buffer } = countedBuffer();
-  const [a, b] = [await instance(), await instance()];
+  const { storage, buffer } = createCountedBuffer();
+  const [a, b] = [await createInstance(), await createInstance()];
   buffer.add(beat(a, 1, { health: 1 }));
   buffer.add(beat(b, 1));
-  seen.failing = true;
+  storage.isFailing = true;
   const failing = buffer.flush();
   buffer.add(beat(a, 2));
   await failing;
-  expect(seen.errors.length).toBe(1);
-  expect(await kept(a)).toBeUndefined();
-  seen.failing = false;
+  expect(storage.errors.length).toBe(1);
+  expect(await readStored(a)).toBeUndefined();
+  storage.isFailing = false;
   await buffer.flush();
-  expect(await kept(a)).toEqual({ seconds: 2, reported: { health: 1 } });
-  expect(await kept(b)).toMatchObject({ seconds: 1 });
+  expect(await readStored(a)).toEqual({ seconds: 2, reported: { health: 1 } });
+  expect(await readStored(b)).toMatchObject({ seconds: 1 });
 });
 
-test('reports how far it has flushed, and not further', async () => {
-  const { seen, buffer } = countedBuffer();
-  const id = await instance();
+test('does not count a running flush in flushedThrough', async () => {
+  const { storage, buffer } = createCountedBuffer();
+  const id = await createInstance();
   const start = fleet.clock.nowMs();
   buffer.add(beat(id, 0));
   await fleet.clock.advance(50);
   expect(buffer.flushedThrough().getTime()).toBe(start);
   let release = () => {};
-  seen.hold = new Promise((resolve) => {
+  storage.hold = new Promise((resolve) => {
     release = resolve;
   });
   const flushing = buffer.flush();
@@ -176,14 +182,14 @@ const pacedBeat = (id: NodeInstanceId, second: number, interval_seconds: number)
   stale_seconds: 3 * interval_seconds,
 });
 
-const patience = async (id: NodeInstanceId): Promise<number | undefined> =>
+const readStaleSeconds = async (id: NodeInstanceId): Promise<number | undefined> =>
   (
     await db.query<{ stale_seconds: number }>('select stale_seconds from heartbeats where node_instance_id = $1', [id])
   )[0]?.stale_seconds;
 
 test('keeps the former stale time of a node with a shorter interval until its next heartbeat', async () => {
-  const { buffer } = countedBuffer();
-  const id = await instance();
+  const { buffer } = createCountedBuffer();
+  const id = await createInstance();
   for (const [second, interval, allowed] of [
     [1, 10, 30],
     [2, 100, 300],
@@ -192,55 +198,55 @@ test('keeps the former stale time of a node with a shorter interval until its ne
   ] as const) {
     buffer.add(pacedBeat(id, second, interval));
     await buffer.flush();
-    expect(await patience(id), `after ${second} beats`).toBe(allowed);
+    expect(await readStaleSeconds(id), `after ${second} beats`).toBe(allowed);
   }
 });
 
 test('applies the interval that a client sets for itself at once', async () => {
-  const { buffer } = countedBuffer();
-  const id = await instance();
+  const { buffer } = createCountedBuffer();
+  const id = await createInstance();
   for (const [second, interval] of [
     [1, 100],
     [2, 10],
   ] as const) {
     buffer.add({ ...pacedBeat(id, second, interval), has_assigned_interval: false });
     await buffer.flush();
-    expect(await patience(id), `after ${second} beats`).toBe(3 * interval);
+    expect(await readStaleSeconds(id), `after ${second} beats`).toBe(3 * interval);
   }
   buffer.add({ ...pacedBeat(id, 3, 100), has_assigned_interval: false });
   buffer.add({ ...pacedBeat(id, 4, 10), has_assigned_interval: false });
   await buffer.flush();
-  expect(await patience(id), 'two at once').toBe(30);
+  expect(await readStaleSeconds(id), 'two at once').toBe(30);
 });
 
 test('keeps the former stale time when both heartbeats share one flush', async () => {
-  const { buffer } = countedBuffer();
-  const id = await instance();
+  const { buffer } = createCountedBuffer();
+  const id = await createInstance();
   buffer.add(pacedBeat(id, 1, 100));
   buffer.add(pacedBeat(id, 2, 10));
   await buffer.flush();
-  expect(await patience(id)).toBe(300);
+  expect(await readStaleSeconds(id)).toBe(300);
 });
 
 test('drops heartbeats of an unknown instance and stores the rest', async () => {
-  const { seen, buffer } = countedBuffer();
-  const id = await instance();
+  const { storage, buffer } = createCountedBuffer();
+  const id = await createInstance();
   buffer.add(beat('inst_unknown' as NodeInstanceId, 1));
   buffer.add(beat(id, 1));
   await buffer.flush();
-  expect(seen.errors).toEqual([]);
-  expect(await kept(id)).toBeDefined();
-  expect(await kept('inst_unknown' as NodeInstanceId)).toBeUndefined();
+  expect(storage.errors).toEqual([]);
+  expect(await readStored(id)).toBeDefined();
+  expect(await readStored('inst_unknown' as NodeInstanceId)).toBeUndefined();
 });
 
 test('makes batches wait while the store is behind, but not while it is unavailable', async () => {
-  const { seen, buffer } = countedBuffer();
-  const id = await instance();
+  const { storage, buffer } = createCountedBuffer();
+  const id = await createInstance();
   buffer.add(beat(id, 1));
   await buffer.waitForRoom();
-  expect(seen.flushes, 'not behind yet').toBe(0);
+  expect(storage.flushes, 'not behind yet').toBe(0);
   let release = () => {};
-  seen.hold = new Promise((resolve) => {
+  storage.hold = new Promise((resolve) => {
     release = resolve;
   });
   const flushing = buffer.flush();
@@ -256,40 +262,40 @@ test('makes batches wait while the store is behind, but not while it is unavaila
   expect(hasRoom).toBe(false);
   release();
   await Promise.all([flushing, ...waiting]);
-  expect(seen.flushes, 'one flush for all that waited').toBe(2);
+  expect(storage.flushes, 'one flush for all that waited').toBe(2);
   expect(buffer.storedAfterMs()).toBe(1_000);
 
-  seen.failing = true;
+  storage.isFailing = true;
   buffer.add(beat(id, 3));
   await buffer.flush();
   await fleet.clock.advance(1_000);
-  const tried = seen.flushes;
+  const flushesBefore = storage.flushes;
   await buffer.waitForRoom();
-  expect(seen.flushes, 'no wait while the store is unavailable').toBe(tried);
-  seen.failing = false;
+  expect(storage.flushes, 'no wait while the store is unavailable').toBe(flushesBefore);
+  storage.isFailing = false;
   await buffer.stop();
 });
 
 test('reports the age of the oldest heartbeat that is not stored, also while flushes hang or fail', async () => {
-  const id = await instance();
+  const id = await createInstance();
   const { clock } = fleet;
-  const hung = createHeartbeatBuffer({ ...db, transaction: () => new Promise(() => {}) }, clock, () => {});
-  expect(hung.unstoredMs(), 'nothing arrived').toBe(0);
-  hung.add(beat(id, 1));
+  const hungBuffer = createHeartbeatBuffer({ ...db, transaction: () => new Promise(() => {}) }, clock, () => {});
+  expect(hungBuffer.unstoredMs(), 'nothing arrived').toBe(0);
+  hungBuffer.add(beat(id, 1));
   await clock.advance(1_000);
-  hung.add(beat(id, 2));
-  expect(hung.unstoredMs()).toBe(1_000);
+  hungBuffer.add(beat(id, 2));
+  expect(hungBuffer.unstoredMs()).toBe(1_000);
   await clock.advance(600_000);
-  expect(hung.unstoredMs()).toBe(601_000);
-  expect(hung.storedAfterMs(), 'no flush has succeeded').toBe(0);
+  expect(hungBuffer.unstoredMs()).toBe(601_000);
+  expect(hungBuffer.storedAfterMs(), 'no flush has succeeded').toBe(0);
 
-  const { seen, buffer } = countedBuffer();
-  seen.failing = true;
+  const { storage, buffer } = createCountedBuffer();
+  storage.isFailing = true;
   buffer.add(beat(id, 3));
   await buffer.flush();
   await clock.advance(100);
   expect(buffer.unstoredMs()).toBe(100);
-  seen.failing = false;
+  storage.isFailing = false;
   await buffer.flush();
   await clock.advance(1_000);
   expect(buffer.unstoredMs(), 'all are stored, and none arrives').toBe(0);
@@ -297,11 +303,11 @@ test('reports the age of the oldest heartbeat that is not stored, also while flu
 });
 
 test('flushes the rest when it stops', async () => {
-  const { buffer } = countedBuffer();
-  const id = await instance();
+  const { buffer } = createCountedBuffer();
+  const id = await createInstance();
   buffer.add(beat(id, 1));
   await buffer.stop();
-  expect(await kept(id)).toBeDefined();
+  expect(await readStored(id)).toBeDefined();
 });
 
 test('never moves flushedThrough back, however rare heartbeats are', async () => {
@@ -329,7 +335,7 @@ test('never moves flushedThrough back, however rare heartbeats are', async () =>
 });
 
 test('stores times and intervals without rounding, in any order', async () => {
-  const [first, second] = [await instance(), await instance()];
+  const [first, second] = [await createInstance(), await createInstance()];
   const buffer = createHeartbeatBuffer(db, fleet.clock, (error) => expect.fail(String(error)));
   const at = fleet.now();
   const after = (ms: number) => ({ received_ms: at.getTime() + ms });
@@ -368,7 +374,7 @@ test('looks rows up by key even when a scan seems cheaper', async () => {
   });
   await db.query('analyze heartbeats');
   let sequentialScans: string | undefined;
-  const observing: Database = {
+  const observedDb: Database = {
     ...db,
     transaction: (work) =>
       db.transaction(async (tx) => {
@@ -380,9 +386,9 @@ test('looks rows up by key even when a scan seems cheaper', async () => {
         return done;
       }),
   };
-  const buffer = createHeartbeatBuffer(observing, fleet.clock, (error) => expect.fail(String(error)));
+  const buffer = createHeartbeatBuffer(observedDb, fleet.clock, (error) => expect.fail(String(error)));
   for (let n = 1; n <= 1_000; n++) buffer.add(beat(`inst_${n}` as NodeInstanceId, 1));
   await buffer.stop();
-  expect(await kept('inst_1000' as NodeInstanceId)).toMatchObject({ seconds: 1 });
+  expect(await readStored('inst_1000' as NodeInstanceId)).toMatchObject({ seconds: 1 });
   expect(sequentialScans).toBe('0');
 });

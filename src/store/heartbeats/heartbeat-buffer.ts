@@ -9,7 +9,7 @@ export interface HeartbeatBuffer {
   /** The number of heartbeats added since the start. */
   added(): number;
   flush(): Promise<void>;
-  /** Backpressure for batches: waits while the store is behind, but at most a second. */
+  /** Backpressure for batches: if the store is behind, waits for a flush, but at most a second. */
   waitForRoom(): Promise<void>;
   /** How long the oldest heartbeat of the last successful flush had waited. */
   storedAfterMs(): number;
@@ -26,13 +26,14 @@ const flushEveryMs = 200;
 const maxRows = 2_500;
 /** Concurrent statements: one backend cannot use more than one core of the database. */
 const maxStatements = 2;
-/** Batches wait when the store is further behind than this, but no longer than `maxWaitMs`. */
+/** Batches wait if the store is further behind than this, but no longer than `maxWaitMs`. */
 const maxBehindMs = 300;
 const maxWaitMs = 1_000;
 
 /**
  * A heartbeat that a crash loses is repeated within seconds, so no flush waits for the disk. The
- * planner must look rows up by key: it would rather scan a fleet of tens of thousands per flush.
+ * other settings make the planner look rows up by key. Without them, each flush would scan a fleet
+ * of tens of thousands.
  */
 const flushSettings = `
   select set_config(name, 'off', true)
@@ -50,11 +51,11 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
   let storedAfterMs = 0;
   let flushedMs = clock.nowMs();
   let cancelTimer: (() => void) | undefined;
-  let running: Promise<void> = Promise.resolve();
-  let queued: Promise<void> | undefined;
+  let lastFlush: Promise<void> = Promise.resolve();
+  let nextFlush: Promise<void> | undefined;
 
   const columnsFor = (hasAssigned: boolean) => (hasAssigned ? waiting.assigned : waiting.own);
-  const areWaiting = () => waiting.assigned.rows.ids.length + waiting.own.rows.ids.length > 0;
+  const hasWaiting = () => waiting.assigned.rows.ids.length + waiting.own.rows.ids.length > 0;
 
   const write = (rows: BeatRows) =>
     db.transaction(async (tx) => {
@@ -64,7 +65,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
 
   const flushNow = async () => {
     const startedMs = clock.nowMs();
-    isWriting = areWaiting();
+    isWriting = hasWaiting();
     const chunks = [waiting.assigned, waiting.own].flatMap(({ rows }) => splitRows(rows, maxRows));
     waiting = emptyColumns();
     let stored = 0;
@@ -87,12 +88,12 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
 
   /** Callers share a flush that has not begun yet. */
   const flush = (): Promise<void> => {
-    queued ??= running.then(() => {
-      queued = undefined;
+    nextFlush ??= lastFlush.then(() => {
+      nextFlush = undefined;
       return flushNow();
     });
-    running = queued;
-    return queued;
+    lastFlush = nextFlush;
+    return nextFlush;
   };
 
   const schedule = () => {
@@ -102,7 +103,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
     });
   };
 
-  const isEmpty = () => !isWriting && !areWaiting();
+  const isEmpty = () => !isWriting && !hasWaiting();
   const flushedThroughMs = () => (isEmpty() ? clock.nowMs() : flushedMs);
   const behindMs = () => (isEmpty() || isFailing ? 0 : clock.nowMs() - flushedMs);
 
@@ -117,9 +118,9 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
     flush,
     async waitForRoom() {
       if (behindMs() <= maxBehindMs) return;
-      const enough = new AbortController();
-      await Promise.race([flush(), pause(clock, maxWaitMs, enough.signal)]);
-      enough.abort();
+      const flushed = new AbortController();
+      await Promise.race([flush(), pause(clock, maxWaitMs, flushed.signal)]);
+      flushed.abort();
     },
     added: () => added,
     storedAfterMs: () => storedAfterMs,
@@ -128,7 +129,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
     flushedThroughMs,
     async stop() {
       cancelTimer?.();
-      await running;
+      await lastFlush;
       await flushNow();
       cancelTimer?.();
     },

@@ -1,4 +1,4 @@
-/** Merging the heartbeats of one instance, in any order of arrival. */
+/** Tests how heartbeats of one instance are merged, in any order of arrival. */
 import { expect, test } from 'vitest';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { builtInRedactor } from '../../base/redaction/redact.ts';
@@ -56,7 +56,7 @@ test('puts back the rows of a failed write: keeps every instance, and newer hear
 });
 
 test('splits rows into chunks in order of arrival', () => {
-  const { rows } = columnsOf(true, ...['a', 'b', 'c', 'd', 'e'].map((name, at) => beat(name, at)));
+  const { rows } = columnsOf(true, ...['a', 'b', 'c', 'd', 'e'].map((name, received_ms) => beat(name, received_ms)));
   const chunks = splitRows(rows, 2);
   expect(chunks.map(({ ids }) => ids.length)).toEqual([2, 2, 1]);
   expect(chunks.flatMap(({ received_ms }) => received_ms)).toEqual([0, 1, 2, 3, 4]);

@@ -15,7 +15,7 @@ export interface Beat {
    * interval becomes shorter.
    */
   has_assigned_interval: boolean;
-  /** The rest of its report, besides the status. */
+  /** The report without the status. */
   reported: Record<string, unknown> | null;
 }
 
@@ -33,11 +33,11 @@ export interface BeatRows {
 export interface BeatColumns {
   readonly rows: BeatRows;
   add(beat: Beat): void;
-  /** Returns rows that could not be stored. Newer heartbeats of the same instance win. */
+  /** Adds rows again that could not be stored. Newer heartbeats of the same instance win. */
   putBack(rows: BeatRows): void;
 }
 
-const noRows = (has_assigned_interval: boolean): BeatRows => ({
+const emptyRows = (has_assigned_interval: boolean): BeatRows => ({
   ...{ has_assigned_interval, ids: [], received_ms: [], interval_ms: [], stale_ms: [], reported: [] },
 });
 
@@ -49,33 +49,33 @@ function serialize(reported: Record<string, unknown> | null, redact: Redactor): 
   return json;
 }
 
-const millis = (seconds: number) => Math.round(seconds * 1000);
+const toMillis = (seconds: number) => Math.round(seconds * 1000);
 
 export function createBeatColumns(hasAssigned: boolean, redact: Redactor): BeatColumns {
-  const rows = noRows(hasAssigned);
+  const rows = emptyRows(hasAssigned);
   const { ids, received_ms, interval_ms, stale_ms, reported } = rows;
-  const indexOf = new Map<NodeInstanceId, number>();
+  const indexes = new Map<NodeInstanceId, number>();
 
   /**
    * Merges two heartbeats of one instance: the later time and interval, the latest report there is,
    * and the longer stale time where the server assigned the interval.
    */
   const put = (id: NodeInstanceId, received: number, interval: number, stale: number, report: string): void => {
-    const index = indexOf.get(id) ?? ids.length;
-    const before = received_ms[index];
-    if (before === undefined) {
-      indexOf.set(id, index);
+    const index = indexes.get(id) ?? ids.length;
+    const formerReceived = received_ms[index];
+    if (formerReceived === undefined) {
+      indexes.set(id, index);
       ids.push(id);
     }
-    const isLater = before === undefined || received >= before;
-    const allowed = stale_ms[index] ?? 0;
+    const isLater = formerReceived === undefined || received >= formerReceived;
+    const formerStale = stale_ms[index] ?? 0;
     if (isLater) {
       received_ms[index] = received;
       interval_ms[index] = interval;
-      stale_ms[index] = hasAssigned ? Math.max(stale, allowed) : stale;
+      stale_ms[index] = hasAssigned ? Math.max(stale, formerStale) : stale;
       reported[index] = report || (reported[index] ?? '');
     } else {
-      stale_ms[index] = hasAssigned ? Math.max(stale, allowed) : allowed;
+      stale_ms[index] = hasAssigned ? Math.max(stale, formerStale) : formerStale;
       reported[index] ||= report;
     }
   };
@@ -84,7 +84,7 @@ export function createBeatColumns(hasAssigned: boolean, redact: Redactor): BeatC
     rows,
     add(beat) {
       const { node_instance_id: id, received_ms: received, interval_seconds, stale_seconds } = beat;
-      put(id, received, millis(interval_seconds), millis(stale_seconds), serialize(beat.reported, redact));
+      put(id, received, toMillis(interval_seconds), toMillis(stale_seconds), serialize(beat.reported, redact));
     },
     putBack(former) {
       for (const [row, id] of former.ids.entries())

@@ -5,7 +5,7 @@
  */
 import { effectiveStaleSeconds } from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { Transaction } from '../pg/database.ts';
-import { float8Array } from '../pg/number-array.ts';
+import { encodeFloat8Array } from '../pg/number-array.ts';
 import { type Beat, type BeatRows, createBeatColumns, filterRows } from './heartbeat-columns.ts';
 
 /**
@@ -33,7 +33,7 @@ const beatRows = `
 /** Padding of a new row. Its first update drops it, so that the page keeps room for HOT updates. */
 export const rowPadding = `repeat(' ', 140)`;
 
-/** The SQL form of `patienceOf`. */
+/** The SQL form of `patienceOf` (supervision/silent-nodes.ts). */
 const patienceIn = (stale: string) => `greatest(0, floor(ln(${stale}) / ln(2)))::smallint`;
 
 /**
@@ -82,7 +82,7 @@ const updateSql = `
   -- "not in" hashes the subquery once; "not exists" compares each id with each.
   where id not in (select id from stored)`;
 
-/** For the ids that the update left: new, stored later already, or of an unknown instance. */
+/** For the ids that the update left: without a row, with a later heartbeat, or unknown. */
 const upsertSql = `
   insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, patience, reported, room)
   select id, at, interval, stale, ${patienceIn('stale')}, reported, ${rowPadding}
@@ -93,14 +93,14 @@ const upsertSql = `
       interval_seconds = excluded.interval_seconds,${supervisionColumns('excluded.stale_seconds', 'heartbeats')},${reportColumn('excluded.reported', 'excluded.last_seen_at', 'heartbeats')}
   where heartbeats.last_seen_at < excluded.last_seen_at`;
 
-/** The silence that a node keeps when its assigned interval becomes shorter, in intervals. */
+/** The silence allowed until a node hears of a shorter interval, counted in former intervals. */
 const formerIntervals = (hasAssigned: boolean) => (hasAssigned ? effectiveStaleSeconds(0, 1) : 0);
 
 const parametersOf = (rows: BeatRows): unknown[] => [
   rows.ids.join(' '),
-  float8Array(rows.received_ms),
-  float8Array(rows.interval_ms),
-  float8Array(rows.stale_ms),
+  encodeFloat8Array(rows.received_ms),
+  encodeFloat8Array(rows.interval_ms),
+  encodeFloat8Array(rows.stale_ms),
   rows.reported.join('\n'),
   formerIntervals(rows.has_assigned_interval),
 ];
@@ -108,11 +108,11 @@ const parametersOf = (rows: BeatRows): unknown[] => [
 export async function storeRows(tx: Transaction, rows: BeatRows): Promise<void> {
   if (rows.ids.length === 0) return;
   const parameters = parametersOf(rows);
-  const left = await tx.query<{ id: string }>(updateSql, parameters);
-  if (left.length === 0) return;
-  const ids = new Set<string>(left.map(({ id }) => id));
-  const isWhole = ids.size === rows.ids.length;
-  await tx.query(upsertSql, isWhole ? parameters : parametersOf(filterRows(rows, (id) => ids.has(id))));
+  const remaining = await tx.query<{ id: string }>(updateSql, parameters);
+  if (remaining.length === 0) return;
+  const ids = new Set<string>(remaining.map(({ id }) => id));
+  const areAllRemaining = ids.size === rows.ids.length;
+  await tx.query(upsertSql, areAllRemaining ? parameters : parametersOf(filterRows(rows, (id) => ids.has(id))));
 }
 
 export async function storeBeats(tx: Transaction, beats: readonly Beat[]): Promise<void> {

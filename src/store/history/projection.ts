@@ -2,12 +2,12 @@
  * Rebuilds the rows of nodes and allocations from their facts. If a row differs from its facts,
  * something wrote the row without a transition. The drift sweep reports it.
  */
-import { isOwn } from '../evidence/own-facts.ts';
+import { recordedByServerSql } from '../evidence/own-facts.ts';
 import type { Queryable, Row } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 
-export interface Projected {
+export interface Projection {
   table: 'nodes' | 'allocations';
   key: 'node_id' | 'allocation_id';
   /**
@@ -16,39 +16,39 @@ export interface Projected {
   noun: 'node' | 'allocation';
 }
 
-export const nodes: Projected = { table: 'nodes', key: 'node_id', noun: 'node' };
-export const allocations: Projected = { table: 'allocations', key: 'allocation_id', noun: 'allocation' };
-export const projected: readonly Projected[] = [nodes, allocations];
+export const nodes: Projection = { table: 'nodes', key: 'node_id', noun: 'node' };
+export const allocations: Projection = { table: 'allocations', key: 'allocation_id', noun: 'allocation' };
+export const allProjections: readonly Projection[] = [nodes, allocations];
 
 /**
  * SQL that is true if a fact contains changes of a row. `fact` is the alias of the evidence table
  * in the query.
  */
-export const changesRow = ({ noun }: Projected, fact: string): string =>
+export const changesRow = ({ noun }: Projection, fact: string): string =>
   `${fact}.kind like '${noun}.%'
    and ${fact}.data ? 'set'
-   and ${isOwn(fact)}`;
+   and ${recordedByServerSql(fact)}`;
 
 /**
  * SQL that merges the `set` of each row's facts in commit order. The first fact and each snapshot
  * set every column, so the result is complete.
  */
-export const rebuiltRows = (of: Projected, where: string): string => `
+export const rebuiltRowsSql = (projection: Projection, where: string): string => `
   select rebuilt.*
   from (
     select jsonb_merged(fact.data -> 'set' order by fact.xid, fact.seq) as set
     from evidence fact
-    where ${changesRow(of, 'fact')}
+    where ${changesRow(projection, 'fact')}
       and ${where}
-    group by fact.${of.key}
+    group by fact.${projection.key}
   ) merged,
-  jsonb_populate_record(null::${of.table}, merged.set) rebuilt`;
+  jsonb_populate_record(null::${projection.table}, merged.set) rebuilt`;
 
 /** Rebuilds all rows, or those with these ids. */
-const rebuild = <R extends Row>(db: Queryable, of: Projected, ids?: string[]): Promise<R[]> =>
+const rebuild = <R extends Row>(db: Queryable, projection: Projection, ids?: string[]): Promise<R[]> =>
   db.query<R>(
-    `${rebuiltRows(of, `($1::text[] is null or fact.${of.key} = any($1))`)}
-     order by rebuilt.${of.key}`,
+    `${rebuiltRowsSql(projection, `($1::text[] is null or fact.${projection.key} = any($1))`)}
+     order by rebuilt.${projection.key}`,
     [ids ?? null],
   );
 

@@ -4,7 +4,7 @@
  * leave such nodes, but earlier versions did.
  */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { isOwn } from '../evidence/own-facts.ts';
+import { recordedByServerSql } from '../evidence/own-facts.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 
 export interface ProvenGoneNode {
@@ -22,13 +22,13 @@ export interface ProvenGoneNode {
   observed_at: Date | null;
 }
 
-/** Whether the provider showed the machine after the proof, so that the proof no longer holds. */
+/** Whether the provider showed the machine after the proof, which refutes the proof. */
 export const isSeenSince = ({ proven_at, observed_at, observed_state }: ProvenGoneNode): boolean =>
   observed_at !== null && observed_at > proven_at && observed_state !== 'absent';
 
 /**
  * A revoked credential is a proof only if it was revoked by a release or a retirement. Otherwise
- * the machine may still be in its rack, and an operator may let it enroll again.
+ * the machine may still be in its rack, and an operator may let it enrol again.
  */
 const proofs = `
   select 'absent' as proof, fact.at as proven_at
@@ -36,7 +36,7 @@ const proofs = `
   where fact.node_instance_id = node.node_instance_id
     and fact.layer = 'provider'
     and fact.kind = 'proof.absent'
-    and ${isOwn('fact')}
+    and ${recordedByServerSql('fact')}
   union all
   select 'absent', entry.settled_at
   from residue entry
@@ -50,7 +50,7 @@ const proofs = `
   where fact.node_instance_id = node.node_instance_id
     and fact.layer = 'provider'
     and fact.kind = 'proof.revoked'
-    and ${isOwn('fact')}
+    and ${recordedByServerSql('fact')}
     and operation.status = 'succeeded'
     and operation.kind in ('allocation-release', 'allocation-force-release', 'node-retire')`;
 
@@ -72,8 +72,8 @@ const lastAllocation = `
    order by last.status_since desc
    limit 1)`;
 
-/** Returns those of the given nodes that are proven gone. */
-export const provenGoneNodes = (db: Queryable, node_ids: readonly string[]): Promise<ProvenGoneNode[]> =>
+/** Returns the given nodes that are quarantined, proven gone and not busy. */
+export const findProvenGoneNodes = (db: Queryable, node_ids: readonly string[]): Promise<ProvenGoneNode[]> =>
   node_ids.length === 0
     ? Promise.resolve([])
     : db.query<ProvenGoneNode>(
@@ -82,7 +82,8 @@ export const provenGoneNodes = (db: Queryable, node_ids: readonly string[]): Pro
            node.observed_state, node.observed_at
          from nodes node
          cross join lateral (
-           select * from (${proofs}) each
+           select *
+           from (${proofs}) each
            order by proven_at desc
            limit 1
          ) newest
@@ -94,9 +95,10 @@ export const provenGoneNodes = (db: Queryable, node_ids: readonly string[]): Pro
       );
 
 /** Reads the next quarantined nodes after `cursor`, in the order of their ids. */
-export async function quarantinedAfter(db: Queryable, cursor: string, limit: number): Promise<NodeId[]> {
+export async function listQuarantinedAfter(db: Queryable, cursor: string, limit: number): Promise<NodeId[]> {
   const rows = await db.query<{ node_id: NodeId }>(
-    `select node_id from nodes
+    `select node_id
+     from nodes
      where status = 'quarantined'
        and node_id > $1
      order by node_id
@@ -107,10 +109,10 @@ export async function quarantinedAfter(db: Queryable, cursor: string, limit: num
 }
 
 /**
- * Whether an operation other than this one works on the node, or a failed release will be retried.
- * The caller must hold the node's row lock.
+ * Whether an operation other than `workflow_id` works on the node, or an allocation of the node is
+ * in release or waits for a retry of its release. The caller must hold the row lock of the node.
  */
-export async function isWorkedOn(tx: Transaction, node_id: NodeId, workflow_id: string | null): Promise<boolean> {
+export async function hasOtherWork(tx: Transaction, node_id: NodeId, workflow_id: string | null): Promise<boolean> {
   const rows = await tx.query(`select from nodes node where node.node_id = $1 and (${isBusy('$2')})`, [
     node_id,
     workflow_id,

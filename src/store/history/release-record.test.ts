@@ -1,14 +1,14 @@
-/** The content of a release certificate, which must not reveal secrets of the pool. */
+/** A release certificate shows how the allocation was used, and reveals no secret of the pool. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
 import type { AllocationId, WorkflowId } from '../../base/ids.ts';
-import { settled } from '../evidence/commit-order.ts';
+import { isSettledSql } from '../evidence/commit-order.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import { allocationRow } from '../rows/allocations.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { changedField, releaseFacts, releaseRecord } from './release-record.ts';
+import { buildReleaseRecord, findChangedField, readReleaseFacts } from './release-record.ts';
 
 let store: TestStore;
 let fleet: Fleet;
@@ -22,16 +22,18 @@ afterAll(() => store?.close());
 /** Running transactions of other databases on the server may withhold rows. */
 const untilSettled = () =>
   until('all evidence to settle', async () => {
-    const [row] = await store.db.query<{ settled: boolean }>(`select bool_and(${settled}) as settled from evidence`);
+    const [row] = await store.db.query<{ settled: boolean }>(
+      `select bool_and(${isSettledSql}) as settled from evidence`,
+    );
     return row?.settled;
   });
 
-async function recordOf(allocation_id: string) {
-  const facts = await until('the release to settle', () => releaseFacts(store.db, allocation_id));
+async function readRecord(allocation_id: string) {
+  const facts = await until('the release to settle', () => readReleaseFacts(store.db, allocation_id));
   const allocation = await allocationRow(store.db, allocation_id);
   if (!allocation) throw new Error('the allocation is gone');
-  expect(changedField(allocation, facts.changes)).toBeUndefined();
-  return releaseRecord(store.db, allocation, facts);
+  expect(findChangedField(allocation, facts.changes)).toBeUndefined();
+  return buildReleaseRecord(store.db, allocation, facts);
 }
 
 test('a release without proof is unproven and lists its residue', async () => {
@@ -42,7 +44,7 @@ test('a release without proof is unproven and lists its residue', async () => {
      values ('res_1', 'external', 'machine', 'rack-7', $1, 'force-release', 'the rack is gone', now())`,
     [allocation_id],
   );
-  expect(await recordOf(allocation_id)).toMatchObject({
+  expect(await readRecord(allocation_id)).toMatchObject({
     release: 'unproven',
     proofs: [],
     residue: [{ residue_id: 'res_1', kind: 'machine', resource: 'rack-7', status: 'open' }],
@@ -54,7 +56,7 @@ interface Proof {
   layer?: 'provider' | 'node';
 }
 
-const proofOf = (allocation_id: AllocationId, node: NodeRow, { workflow_id, layer = 'provider' }: Proof) => ({
+const buildProof = (allocation_id: AllocationId, node: NodeRow, { workflow_id, layer = 'provider' }: Proof) => ({
   at: fleet.now(),
   layer,
   kind: 'proof.absent' as const,
@@ -70,7 +72,7 @@ async function releaseAfter(node: NodeRow, proofs: Proof[]): Promise<AllocationI
   const { allocation_id } = await fleet.allocation('releasing', node);
   await recordEvidence(
     store.db,
-    proofs.map((proof) => proofOf(allocation_id, node, proof)),
+    proofs.map((proof) => buildProof(allocation_id, node, proof)),
   );
   await release(allocation_id, 'op_release');
   return allocation_id;
@@ -87,9 +89,11 @@ async function release(allocation_id: AllocationId, workflow_id?: string): Promi
 
 test('only a proof of the releasing operation makes a release proven', async () => {
   const node = await fleet.node('ready');
-  const unproven = await recordOf(await releaseAfter(node, [{ workflow_id: 'op_other' }, { workflow_id: null }]));
+  const unproven = await readRecord(await releaseAfter(node, [{ workflow_id: 'op_other' }, { workflow_id: null }]));
   expect(unproven).toMatchObject({ release: 'unproven', proofs: [{ kind: 'absent' }, { kind: 'absent' }] });
-  const proven = await recordOf(await releaseAfter(node, [{ workflow_id: 'op_other' }, { workflow_id: 'op_release' }]));
+  const proven = await readRecord(
+    await releaseAfter(node, [{ workflow_id: 'op_other' }, { workflow_id: 'op_release' }]),
+  );
   expect(proven.release).toBe('proven');
   expect(proven.proofs.map(({ kind, by, workflow_id }) => ({ kind, by, workflow_id }))).toEqual([
     { kind: 'absent', by: 'driver', workflow_id: 'op_other' },
@@ -97,27 +101,27 @@ test('only a proof of the releasing operation makes a release proven', async () 
   ]);
   expect(proven.instances).toMatchObject([{ node_instance_id: node.node_instance_id, driver: 'external' }]);
   const { allocation_id } = await fleet.allocation('releasing', node);
-  await recordEvidence(store.db, [proofOf(allocation_id, node, { workflow_id: null })]);
+  await recordEvidence(store.db, [buildProof(allocation_id, node, { workflow_id: null })]);
   await release(allocation_id);
-  expect((await recordOf(allocation_id)).release).toBe('unproven');
+  expect((await readRecord(allocation_id)).release).toBe('unproven');
 });
 
 test('facts after the release do not change the certificate', async () => {
   const [node, other] = [await fleet.node('ready'), await fleet.node('ready')];
   const allocation_id = await releaseAfter(node, [{ workflow_id: 'op_other' }]);
-  const before = await recordOf(allocation_id);
-  const facts = await releaseFacts(store.db, allocation_id);
+  const before = await readRecord(allocation_id);
+  const facts = await readReleaseFacts(store.db, allocation_id);
   await recordEvidence(store.db, [
-    proofOf(allocation_id, other, { workflow_id: 'op_release' }),
+    buildProof(allocation_id, other, { workflow_id: 'op_release' }),
     {
-      ...proofOf(allocation_id, other, { workflow_id: 'op_release' }),
+      ...buildProof(allocation_id, other, { workflow_id: 'op_release' }),
       kind: 'allocation.released',
       data: { set: { allocation_id, tenant: 'other' } },
     },
   ]);
   await untilSettled();
-  expect(await recordOf(allocation_id)).toEqual(before);
-  expect(await releaseFacts(store.db, allocation_id)).toEqual(facts);
+  expect(await readRecord(allocation_id)).toEqual(before);
+  expect(await readReleaseFacts(store.db, allocation_id)).toEqual(facts);
   expect(before.release).toBe('unproven');
 });
 
@@ -133,18 +137,18 @@ test('after thousands of failed attempts, the certificate has the newest proofs 
     [allocation_id],
   );
   const failedProofs = Array.from({ length: 150 }, (_, index) =>
-    proofOf(allocation_id, node, { workflow_id: `op_${index}` }),
+    buildProof(allocation_id, node, { workflow_id: `op_${index}` }),
   );
-  await recordEvidence(store.db, [...failedProofs, proofOf(allocation_id, node, { workflow_id: 'op_release' })]);
+  await recordEvidence(store.db, [...failedProofs, buildProof(allocation_id, node, { workflow_id: 'op_release' })]);
   await release(allocation_id, 'op_release');
-  const record = await recordOf(allocation_id);
+  const record = await readRecord(allocation_id);
   expect(record).toMatchObject({ release: 'proven', tenant: 'acme' });
   expect(record.proofs).toHaveLength(100);
   expect(record.proofs.at(-2)?.workflow_id).toBe('op_149');
   expect(record.proofs.at(-1)?.workflow_id).toBe('op_release');
   expect(record.instances).toMatchObject([{ node_instance_id: node.node_instance_id }]);
   // There is at most one fact per field, regardless of the number of attempts.
-  const facts = await releaseFacts(store.db, allocation_id);
+  const facts = await readReleaseFacts(store.db, allocation_id);
   expect(facts?.changes.length).toBeLessThan(10);
 });
 
@@ -158,12 +162,12 @@ test('ignores proofs posted from outside, and names the changed field of a row',
     [allocation_id],
   );
   await release(allocation_id, 'op_release');
-  expect(await recordOf(allocation_id)).toMatchObject({ release: 'unproven', proofs: [] });
-  const facts = await until('the release to settle', () => releaseFacts(store.db, allocation_id));
+  expect(await readRecord(allocation_id)).toMatchObject({ release: 'unproven', proofs: [] });
+  const facts = await until('the release to settle', () => readReleaseFacts(store.db, allocation_id));
   const row = await allocationRow(store.db, allocation_id);
   if (!row) throw new Error('the allocation is gone');
-  expect(changedField({ ...row, tenant: 'other' }, facts.changes)).toBe('tenant');
-  expect(changedField({ ...row, released_at: null }, facts.changes)).toBe('released_at');
+  expect(findChangedField({ ...row, tenant: 'other' }, facts.changes)).toBe('tenant');
+  expect(findChangedField({ ...row, released_at: null }, facts.changes)).toBe('released_at');
 });
 
 test('the digest of a spec does not depend on the values of variables or the text of scripts', async () => {
@@ -184,7 +188,7 @@ test('the digest of a spec does not depend on the values of variables or the tex
       },
     ]);
     await release(allocation_id);
-    const { instances } = await recordOf(allocation_id);
+    const { instances } = await readRecord(allocation_id);
     expect(JSON.stringify(instances)).not.toContain('hunter2');
     return instances[0]?.spec_sha256;
   };

@@ -10,13 +10,13 @@ import type { Certificate } from '../../contract/evidence/certificate.ts';
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import { microseconds, type RowText } from '../../contract/evidence/integrity/row-hash.ts';
 import { maskPool } from '../../contract/pool-fields/masked.ts';
-import { settled } from '../evidence/commit-order.ts';
-import { isOwn } from '../evidence/own-facts.ts';
+import { isSettledSql } from '../evidence/commit-order.ts';
+import { recordedByServerSql } from '../evidence/own-facts.ts';
 import { rowTextColumns } from '../integrity/row-text.ts';
 import type { Queryable } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import { allocations, changesRow } from './projection.ts';
-import { cutBefore } from './retention.ts';
+import { readNewestCut } from './retention.ts';
 
 const maxInstances = 100;
 const maxProofs = 100;
@@ -62,19 +62,19 @@ export interface ReleaseFacts {
 }
 
 /**
- * Returns undefined until the release is settled, and after retention has dropped it. Only facts
- * that the server itself recorded count, because machines and people can post facts about an
- * allocation too. Facts after the release do not count, because anyone with write access to the
- * database can append a row, which is then sealed like any other.
+ * Returns undefined until the release is settled, and after retention has dropped it. Only facts of
+ * the server itself count, because machines and people can post facts too. Facts after the release
+ * do not count, because anyone with write access to the database can append a row, which is then
+ * sealed like any other.
  */
-export async function releaseFacts(db: Queryable, allocation_id: string): Promise<ReleaseFacts | undefined> {
+export async function readReleaseFacts(db: Queryable, allocation_id: string): Promise<ReleaseFacts | undefined> {
   const [released] = await db.query<RowText>(
     `select ${rowTextColumns}
      from evidence
      where allocation_id = $1
        and kind = 'allocation.released'
-       and ${isOwn('evidence')}
-       and ${settled}
+       and ${recordedByServerSql('evidence')}
+       and ${isSettledSql}
      -- An allocation is released once. A forged second release must not extend the range of facts.
      order by evidence.xid, evidence.seq
      limit 1`,
@@ -105,7 +105,7 @@ export async function releaseFacts(db: Queryable, allocation_id: string): Promis
      from evidence
      where allocation_id = $1
        and kind in ('proof.absent', 'proof.clean', 'proof.revoked')
-       -- The server records proofs of providers itself, and those of nodes after checking the agent's signature.
+       -- The server records proofs of providers itself, those of nodes after checking the signature.
        and ((layer = 'provider' and origin in ('internal', 'unknown'))
          or (layer = 'node' and origin in ('report', 'unknown')))
        -- The server records a proof before it releases, so a later proof is forged.
@@ -119,7 +119,7 @@ export async function releaseFacts(db: Queryable, allocation_id: string): Promis
      from evidence
      where allocation_id = $1
        and node_instance_id is not null
-       and ${isOwn('evidence')}
+       and ${recordedByServerSql('evidence')}
        and (xid, seq) <= ($2::xid8, $3::bigint)
      -- Ids sort by creation time.
      order by node_instance_id desc, evidence.xid, evidence.seq
@@ -132,9 +132,9 @@ export async function releaseFacts(db: Queryable, allocation_id: string): Promis
 const proofLayers: readonly EvidenceLayer[] = ['provider', 'node'];
 
 /**
- * Whether retention may have dropped a proof of the release. The releasing operation recorded the
- * proofs, so only evidence since its creation is needed, and a long-lived allocation still gets its
- * certificate. Call this after reading the facts, or a cut in between goes unnoticed.
+ * Whether retention may have dropped a proof of the release. The releasing operation recorded its
+ * proofs, so only evidence since the creation of that operation is needed, however old the
+ * allocation is. Call this after reading the facts, or a cut in between goes unnoticed.
  */
 export async function areProofsCut(
   db: Queryable,
@@ -142,7 +142,7 @@ export async function areProofsCut(
   { released }: ReleaseFacts,
 ): Promise<boolean> {
   if (node_id === null) return false;
-  const cut = await cutBefore(db, proofLayers);
+  const cut = await readNewestCut(db, proofLayers);
   if (cut === null) return false;
   const [operation] = await db.query<{ created_at: Date }>('select created_at from operations where workflow_id = $1', [
     released.workflow_id,
@@ -167,7 +167,7 @@ function maskSecrets(db: Queryable, spec: Record<string, unknown>): unknown {
   return JSON.parse(db.redact.json(JSON.stringify(maskPool({ spec }).spec)));
 }
 
-async function instancesOf(
+async function readInstances(
   db: Queryable,
   allocation: CertifiedRow,
   machines: readonly RowText[],
@@ -193,22 +193,21 @@ async function instancesOf(
   return rows.map((row) => {
     const spec = row.driver === null ? null : maskSecrets(db, row.spec ?? {});
     const image = typeof row.spec?.image === 'string' ? db.redact.text(row.spec.image) : null;
-    const end = [row.fenced_at, released_at].filter((date) => date !== null).sort((a, b) => a.getTime() - b.getTime());
+    const ends = [row.fenced_at, released_at].filter((date) => date !== null).sort((a, b) => a.getTime() - b.getTime());
     return {
       node_id: row.node_id,
       node_instance_id: row.node_instance_id,
       driver: row.driver,
       image,
       spec_sha256: spec === null ? null : createHash('sha256').update(canonicalJson(spec)).digest('hex'),
-      // A reused machine ran before and after this allocation; the certificate covers only its
-      // time.
+      // The certificate covers only this allocation; a reused machine also ran before and after.
       from: (row.created_at > created_at ? row.created_at : created_at).toISOString(),
-      until: end[0]?.toISOString() ?? null,
+      until: ends[0]?.toISOString() ?? null,
     };
   });
 }
 
-const proofsOf = (rows: readonly RowText[]): Certificate['proofs'] =>
+const toProofs = (rows: readonly RowText[]): Certificate['proofs'] =>
   rows.map(({ kind, data, at, node_instance_id, workflow_id, layer, xid, seq }) => {
     const { by = 'driver' } = JSON.parse(data) as { by?: string };
     return {
@@ -222,7 +221,7 @@ const proofsOf = (rows: readonly RowText[]): Certificate['proofs'] =>
     };
   });
 
-const residueOf = (db: Queryable, allocation_id: AllocationId): Promise<Certificate['residue']> =>
+const readResidue = (db: Queryable, allocation_id: AllocationId): Promise<Certificate['residue']> =>
   db.query(
     `select residue_id, kind, resource, status
      from residue
@@ -241,7 +240,7 @@ const isTime = (field: string): boolean => /_(?:at|since)$/.test(field);
  * Returns the first field in which the row differs from its facts, which means that someone changed
  * the row directly in the database.
  */
-export function changedField(row: CertifiedRow, changes: readonly RowText[]): string | undefined {
+export function findChangedField(row: CertifiedRow, changes: readonly RowText[]): string | undefined {
   const facts = Object.assign({}, ...changes.map(({ data }) => (JSON.parse(data) as { set: object }).set));
   // Compare times as numbers, because their texts may have different numbers of digits.
   const comparable = (field: string, value: unknown): unknown =>
@@ -250,14 +249,14 @@ export function changedField(row: CertifiedRow, changes: readonly RowText[]): st
   return certifiedFields.find((field) => comparable(field, stored[field]) !== comparable(field, facts[field]));
 }
 
-/** The caller must have compared the facts with their seals and with the row. */
-export async function releaseRecord(
+/** Before the call, compare the facts with their seals and with the row. */
+export async function buildReleaseRecord(
   db: Queryable,
   allocation: CertifiedRow,
   facts: ReleaseFacts,
 ): Promise<ReleaseRecord> {
-  const proofs = proofsOf(facts.proofs);
-  const residue = await residueOf(db, allocation.allocation_id);
+  const proofs = toProofs(facts.proofs);
+  const residue = await readResidue(db, allocation.allocation_id);
   const { workflow_id } = facts.released;
   const isProven = workflow_id !== null && proofs.some((proof) => proof.workflow_id === workflow_id);
   return {
@@ -270,7 +269,7 @@ export async function releaseRecord(
     active_at: allocation.active_at?.toISOString() ?? null,
     released_at: (allocation.released_at ?? allocation.status_since).toISOString(),
     release: isProven ? 'proven' : allocation.node_id === null ? 'no_machine' : 'unproven',
-    instances: await instancesOf(db, allocation, facts.machines),
+    instances: await readInstances(db, allocation, facts.machines),
     proofs,
     residue,
   };

@@ -13,19 +13,19 @@ import { defaultKeepSeconds, midnightAfter, partitionSeconds } from '../../lifec
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { readTimeline } from '../evidence/evidence.ts';
 import { createSealer, type Sealer } from '../integrity/sealer.ts';
-import { evidenceSigner } from '../integrity/signer.ts';
+import { createEvidenceSigner } from '../integrity/signer.ts';
 import { verifyPage } from '../integrity/verify-chain.ts';
 import { migrate } from '../migrate.ts';
 import { type Database, openDatabase } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { rebuildAllocations, rebuildNodes } from './projection.ts';
-import { cutBefore, cutEvidence, evidencePartitions, extendEvidence } from './retention.ts';
-import { nodesAt } from './time-travel.ts';
+import { cutEvidence, extendEvidence, listPartitions, readNewestCut } from './retention.ts';
+import { rebuildNodesAt } from './time-travel.ts';
 
 const day = 24 * 3600;
-const mark = randomBytes(4).toString('hex');
-const roles = { owner: `owner_${mark}`, application: `application_${mark}` };
+const suffix = randomBytes(4).toString('hex');
+const roles = { owner: `owner_${suffix}`, application: `application_${suffix}` };
 /** Retention times differ per layer, so that timelines are cut in the middle. */
 const keep = {
   ...defaultKeepSeconds,
@@ -41,19 +41,19 @@ let db: Database;
 let fleet: Fleet;
 let sealer: Sealer;
 const ring = memoryKeyRing();
-const signer = evidenceSigner(ring);
+const signer = createEvidenceSigner(ring);
 
 const urlFor = (role: string): string => {
   const url = new URL(database.url);
   url.username = role;
-  url.password = mark;
+  url.password = suffix;
   return url.href;
 };
 
 beforeAll(async () => {
   database = await emptyDatabase();
   const server = inject('postgresUrl');
-  for (const role of Object.values(roles)) await execute(server, `create role ${role} login password '${mark}'`);
+  for (const role of Object.values(roles)) await execute(server, `create role ${role} login password '${suffix}'`);
   await execute(database.url, `alter database ${new URL(database.url).pathname.slice(1)} owner to ${roles.owner}`);
   await migrate(urlFor(roles.owner), { application_role: async () => roles.application });
   owner = openDatabase({ url: urlFor(roles.owner) });
@@ -94,7 +94,7 @@ async function verifyAll() {
   return { faults: [...faults, ...walk.finish()], kinds: [...kinds].sort() };
 }
 
-const rowsOf = (table: string, key: string, ids: string[]) =>
+const readRows = (table: string, key: string, ids: string[]) =>
   db.query(`select * from ${table} where ${key} = any($1) order by ${key}`, [ids]);
 
 test('splits a layer into few partitions, even if its retention time is long', () => {
@@ -136,7 +136,7 @@ test.for([
 test('creates no bounded partition on the first day, and refuses to cut a partition younger than a day', async () => {
   expect(await extendEvidence(db, keep, fleet.now())).toEqual([]);
   await db.query(`select evidence_extend('api', now() + interval '1 day')`);
-  const [partition] = await evidencePartitions(db);
+  const [partition] = await listPartitions(db);
   await expect(db.query('select evidence_cut($1)', [partition?.piece])).rejects.toThrow('younger than a day');
   await expect(db.query(`select evidence_cut('nodes')`)).rejects.toThrow('no piece nodes');
   await expect(db.query(`select evidence_extend('x', now())`)).rejects.toThrow('no layer x');
@@ -149,7 +149,7 @@ test('drops expired evidence, still rebuilds rows, and adds a snapshot to timeli
   const held = await fleet.node('ready');
   const allocation = await fleet.allocation('active', held);
   const nodes = [idle, busy, held].map(({ node_id }) => node_id);
-  const began = fleet.now();
+  const startedAt = fleet.now();
   const past: { id: string; at: Date; since: Date }[] = [];
 
   for (let days = 6; days <= 54; days += 6) {
@@ -161,13 +161,13 @@ test('drops expired evidence, still rebuilds rows, and adds a snapshot to timeli
     await cutEvidence(db, sealer, keep, fleet.now());
     const [row] = await db.query<NodeRow>('select * from nodes where node_id = $1', [busy.node_id]);
     if (row) past.push({ id: row.node_id, at: fleet.now(), since: row.status_since });
-    expect(await rebuildNodes(db, nodes)).toEqual(await rowsOf('nodes', 'node_id', nodes));
+    expect(await rebuildNodes(db, nodes)).toEqual(await readRows('nodes', 'node_id', nodes));
     expect(await rebuildAllocations(db, [allocation.allocation_id])).toEqual(
-      await rowsOf('allocations', 'allocation_id', [allocation.allocation_id]),
+      await readRows('allocations', 'allocation_id', [allocation.allocation_id]),
     );
   }
 
-  // No layer has facts older than its retention time plus one partition.
+  // No fact is older than the retention time of its layer plus one partition and one loop step.
   const oldest = await db.query<{ layer: keyof typeof keep; at: Date }>(
     `select layer, min(at) as at from evidence where kind not like '%.snapshot' group by 1`,
   );
@@ -175,9 +175,9 @@ test('drops expired evidence, still rebuilds rows, and adds a snapshot to timeli
     const maxSeconds = keep[layer] + partitionSeconds(keep[layer]) + 6 * day;
     expect(at >= secondsLater(fleet.now(), -maxSeconds), `${layer} from ${at.toISOString()}`).toBe(true);
   }
-  expect((await evidencePartitions(db)).filter(({ layer }) => layer === 'node').length).toBeLessThanOrEqual(8);
+  expect((await listPartitions(db)).filter(({ layer }) => layer === 'node').length).toBeLessThanOrEqual(8);
   expect(await owner.query('select 1 from evidence_node_rest')).toEqual([]);
-  expect(await cutBefore(db)).toBeInstanceOf(Date);
+  expect(await readNewestCut(db)).toBeInstanceOf(Date);
 
   const items = await until('the snapshot to be readable', async () => {
     const page = await readTimeline(db, { visibility: wholeFleet, node_id: idle.node_id, order: 'oldest', limit: 100 });
@@ -191,11 +191,11 @@ test('drops expired evidence, still rebuilds rows, and adds a snapshot to timeli
   const cuts = await db.query<{ data: { facts: number } }>(`select data from evidence where kind = 'evidence.cut'`);
   expect(cuts.length).toBeGreaterThan(0);
   // States since the newest cut can be rebuilt.
-  const cut = (await cutBefore(db)) ?? began;
-  expect(began < cut).toBe(true);
+  const cut = (await readNewestCut(db)) ?? startedAt;
+  expect(startedAt < cut).toBe(true);
   const rebuildable = past.filter(({ at }) => at >= cut);
   expect(rebuildable.length).toBeGreaterThan(1);
-  expect((await nodesAt(db, rebuildable)).map((each) => each?.state.status_since)).toEqual(
+  expect((await rebuildNodesAt(db, rebuildable)).map((each) => each?.state.status_since)).toEqual(
     rebuildable.map(({ since }) => since.toISOString()),
   );
 });
@@ -235,7 +235,7 @@ test('does not cut a partition with unsealed rows', async () => {
   await fleet.node('ready');
   await fleet.clock.advance(60 * day * 1000);
   await extendEvidence(db, keep, fleet.now());
-  const before = await evidencePartitions(db);
+  const before = await listPartitions(db);
   await fleet.clock.advance(60 * day * 1000);
   const unsealed = await db.query<{ layer: string }>(
     `select distinct layer from evidence
@@ -247,7 +247,7 @@ test('does not cut a partition with unsealed rows', async () => {
   );
   expect(unsealed.length).toBeGreaterThan(0);
   await cutEvidence(db, sealer, keep, fleet.now());
-  const remaining = await evidencePartitions(db);
+  const remaining = await listPartitions(db);
   for (const { layer } of unsealed)
     expect(remaining.filter((piece) => piece.layer === layer).length, layer).toBeGreaterThan(0);
   expect(remaining.length).toBeLessThan(before.length);
@@ -276,7 +276,7 @@ test('a replica of an earlier version cannot cut evidence without a signed check
   await extendEvidence(db, keep, fleet.now());
   await fleet.clock.advance(20 * day * 1000);
   await sealAll();
-  const before = await evidencePartitions(db);
+  const before = await listPartitions(db);
   const facts = await db.query<{ facts: string }>('select count(*) as facts from evidence');
   // The first query of an earlier version, before it writes snapshots.
   await expect(db.query('select layer, piece, until from evidence_pieces() order by until, layer')).rejects.toThrow(
@@ -288,8 +288,8 @@ test('a replica of an earlier version cannot cut evidence without a signed check
     return cut;
   });
   await expect(unsigned).rejects.toThrow('was cut without a signed checkpoint');
-  expect(await evidencePartitions(db)).toEqual(before);
+  expect(await listPartitions(db)).toEqual(before);
   expect(await db.query('select count(*) as facts from evidence')).toEqual(facts);
   expect(await cutEvidence(db, sealer, keep, fleet.now())).toBeGreaterThan(0);
-  expect((await evidencePartitions(db)).length).toBeLessThan(before.length);
+  expect((await listPartitions(db)).length).toBeLessThan(before.length);
 });

@@ -1,6 +1,6 @@
 /**
  * Creates and drops partitions of evidence. Each layer is partitioned by time, and a partition is
- * dropped as a whole after the layer's retention time. SQL functions and columns call it a "piece".
+ * dropped as a whole after the retention time of its layer. SQL and checkpoints call it a "piece".
  * Before the drop, nodes and allocations with facts in the partition get a snapshot, so that their
  * rows can be rebuilt and their timelines show the cut.
  */
@@ -29,14 +29,15 @@ const partitionLock = 7_213_002;
 const minPartitionAgeSeconds = 24 * 3600;
 
 /** Reads the partitions that have an end, in the order of their ends. */
-export const evidencePartitions = (db: Queryable): Promise<Partition[]> =>
+export const listPartitions = (db: Queryable): Promise<Partition[]> =>
   db.query<Partition>('select layer, piece, until from evidence_closed_pieces() order by until, layer');
 
 /** Reads the time of the oldest fact of each layer that has facts. */
-async function oldestFacts(db: Queryable): Promise<Map<string, Date>> {
+async function readOldestFacts(db: Queryable): Promise<Map<string, Date>> {
   const oldest = evidenceLayers.map(
     (layer) => `(
-      select layer, at from evidence
+      select layer, at
+      from evidence
       where layer = '${layer}'
       order by xid, seq
       limit 1
@@ -50,7 +51,7 @@ async function oldestFacts(db: Queryable): Promise<Map<string, Date>> {
  * Returns the ends of the partitions to create. The next partition must exist before the present
  * one ends.
  */
-function missingPartitionEnds(last: Date | undefined, width_seconds: number, now: Date): Date[] {
+function planPartitionEnds(last: Date | undefined, width_seconds: number, now: Date): Date[] {
   const ends = last ? [] : [moment(midnightAfter(now))];
   let until = last ?? ends[0] ?? now;
   while (until < secondsLater(now, width_seconds)) {
@@ -65,14 +66,14 @@ function missingPartitionEnds(last: Date | undefined, width_seconds: number, now
  * locked only briefly.
  */
 export async function extendEvidence(db: Database, keep: KeepSeconds, now: Date): Promise<string[]> {
-  const partitions = await evidencePartitions(db);
-  const oldest = await oldestFacts(db);
+  const partitions = await listPartitions(db);
+  const oldest = await readOldestFacts(db);
   const created: string[] = [];
   for (const layer of evidenceLayers) {
     const last = partitions.findLast((partition) => partition.layer === layer)?.until;
     const oldestAt = oldest.get(layer);
     if (!last && (!oldestAt || oldestAt > secondsLater(now, -minPartitionAgeSeconds))) continue;
-    for (const until of missingPartitionEnds(last, partitionSeconds(keep[layer]), now)) {
+    for (const until of planPartitionEnds(last, partitionSeconds(keep[layer]), now)) {
       const [extended] = await db.transaction(async (tx) => {
         await tx.query('select pg_advisory_xact_lock($1)', [partitionLock]);
         return tx.query<{ piece: string | null }>('select evidence_extend($1, $2) as piece', [layer, until]);
@@ -88,11 +89,11 @@ export async function extendEvidence(db: Database, keep: KeepSeconds, now: Date)
  * are sealed. Returns the number of dropped partitions.
  */
 export async function cutEvidence(db: Database, sealer: Sealer, keep: KeepSeconds, now: Date): Promise<number> {
-  const expired = (await evidencePartitions(db)).filter(
+  const expiredPartitions = (await listPartitions(db)).filter(
     ({ layer, until }) => until <= secondsLater(now, -Math.max(keep[layer], minPartitionAgeSeconds)),
   );
   let cuts = 0;
-  for (const partition of expired) {
+  for (const partition of expiredPartitions) {
     const snapshots = await writeSnapshots(db, sealer, partition, now);
     const isCut = await db.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [partitionLock]);
@@ -122,7 +123,7 @@ export async function cutEvidence(db: Database, sealer: Sealer, keep: KeepSecond
 }
 
 /** Returns the time before which evidence of these layers was dropped; null if none was dropped. */
-export async function cutBefore(
+export async function readNewestCut(
   db: Queryable,
   layers: readonly EvidenceLayer[] = evidenceLayers,
 ): Promise<Date | null> {

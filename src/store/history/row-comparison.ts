@@ -9,9 +9,9 @@ import type { Queryable } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import type { Disagreement, Side } from '../rows/findings.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { allocations, nodes, type Projected, rebuiltRows } from './projection.ts';
+import { allocations, nodes, type Projection, rebuiltRowsSql } from './projection.ts';
 
-export type ComparedTable = Projected['table'];
+export type ComparedTable = Projection['table'];
 
 /**
  * The columns that rules and operators decide by. Columns that machines report are left out,
@@ -40,20 +40,20 @@ const decisiveColumns: Record<ComparedTable, readonly string[]> = {
   ] satisfies (keyof AllocationRow)[],
 };
 
-const projections: Record<ComparedTable, Projected> = { nodes, allocations };
+const projections: Record<ComparedTable, Projection> = { nodes, allocations };
 
-export interface Compared {
+export interface RowSides {
   ours: Side;
   theirs: Side;
 }
 
-/** Whether only `decisiveColumns` are compared, or every column. */
+/** Compares only `decisiveColumns`, or every column. */
 export type Thoroughness = 'decisive' | 'every';
 
-const areDifferent = (table: ComparedTable, thoroughness: Thoroughness): string => {
+const differSql = (table: ComparedTable, thoroughness: Thoroughness): string => {
   if (thoroughness === 'every') return 'to_jsonb(stored) <> to_jsonb(rebuilt)';
-  const of = (side: string) => decisiveColumns[table].map((column) => `${side}.${column}`).join(', ');
-  return `(${of('stored')}) is distinct from (${of('rebuilt')})`;
+  const listColumns = (side: string) => decisiveColumns[table].map((column) => `${side}.${column}`).join(', ');
+  return `(${listColumns('stored')}) is distinct from (${listColumns('rebuilt')})`;
 };
 
 /**
@@ -61,14 +61,14 @@ const areDifferent = (table: ComparedTable, thoroughness: Thoroughness): string 
  * evidence.
  */
 function compareSql(table: ComparedTable, thoroughness: Thoroughness): string {
-  const of = projections[table];
-  const { key } = of;
+  const projection = projections[table];
+  const { key } = projection;
   return `
     select ${key} as id, to_jsonb(stored) as ours, to_jsonb(rebuilt) as theirs
     from ${table} stored
-    left join (${rebuiltRows(of, `fact.${key} = any($1)`)}) rebuilt using (${key})
+    left join (${rebuiltRowsSql(projection, `fact.${key} = any($1)`)}) rebuilt using (${key})
     where stored.${key} = any($1)
-      and (rebuilt.${key} is null or ${areDifferent(table, thoroughness)})
+      and (rebuilt.${key} is null or ${differSql(table, thoroughness)})
     order by 1`;
 }
 
@@ -89,16 +89,17 @@ const formatValue = (column: string, value: unknown): unknown =>
   typeof value === 'string' && /_(at|since|from)$/.test(column) ? moment(Date.parse(value)).toISOString() : value;
 
 /** Returns the differing columns of both sides, or undefined if there is no evidence to compare. */
-function differenceOf(
+function findDifference(
   table: ComparedTable,
   { ours, theirs }: DifferentRow,
   thoroughness: Thoroughness,
-): Compared | undefined {
+): RowSides | undefined {
   if (!theirs) return undefined;
   const columns = thoroughness === 'every' ? Object.keys(ours) : decisiveColumns[table];
   const differing = columns.filter((column) => JSON.stringify(ours[column]) !== JSON.stringify(theirs[column]));
-  const side = (of: Side) => Object.fromEntries(differing.map((column) => [column, formatValue(column, of[column])]));
-  return { ours: side(ours), theirs: side(theirs) };
+  const pickDiffering = (side: Side) =>
+    Object.fromEntries(differing.map((column) => [column, formatValue(column, side[column])]));
+  return { ours: pickDiffering(ours), theirs: pickDiffering(theirs) };
 }
 
 type DifferingRow = Disagreement & { pool: string };
@@ -132,10 +133,10 @@ export async function compareSlice(
   const ids = [...new Set([...nextRows.map(({ id }) => id), ...recheck])];
   const differentRows = await db.query<DifferentRow>(compareSql(table, thoroughness), [ids]);
   const differing = differentRows.flatMap((row): DifferingRow[] => {
-    const difference = differenceOf(table, row, thoroughness);
+    const difference = findDifference(table, row, thoroughness);
     const { pool, node_id, node_instance_id = null, allocation_id = null } = row.ours;
-    const ids = { pool, node_id, node_instance_id, allocation_id };
-    return difference ? [{ what: 'row_differs', subject: row.id, ...ids, ...difference }] : [];
+    const rowIds = { pool, node_id, node_instance_id, allocation_id };
+    return difference ? [{ what: 'row_differs', subject: row.id, ...rowIds, ...difference }] : [];
   });
   return {
     compared: ids.length,
@@ -147,7 +148,7 @@ export async function compareSlice(
 }
 
 /** Compares one row. The caller must hold its row lock, so that the row cannot change meanwhile. */
-const compareOne = async (db: Queryable, table: ComparedTable, id: string): Promise<Compared | undefined> =>
+const compareOne = async (db: Queryable, table: ComparedTable, id: string): Promise<RowSides | undefined> =>
   (await compareSlice(db, table, { cursor: '', limit: 0, recheck: [id] })).differing[0];
 
 export const compareNode = (db: Queryable, { node_id }: NodeRow) => compareOne(db, 'nodes', node_id);

@@ -10,7 +10,7 @@ import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Database } from '../pg/database.ts';
 import { readNodes } from '../rows/nodes.ts';
 import { act, acts, createSubjects, type Histories, openHistories } from '../testing/histories.ts';
-import { nodesAt } from './time-travel.ts';
+import { rebuildNodesAt } from './time-travel.ts';
 
 const moments = 1_000;
 const historiesPerRound = 8;
@@ -31,7 +31,8 @@ afterAll(() => store.close());
 type StateNow = Omit<NodeState, 'at' | 'cursor'>;
 
 /**
- * Reads the nodes as the API returns them now, without the fields that only a heartbeat changes.
+ * Reads the nodes as the API returns them now, in the form of a rebuilt state: without `occupancy`,
+ * `agent_version` and `last_seen_at`, and with only the status of `reported`.
  */
 async function readStatesNow(ids: string[]): Promise<Map<string, StateNow>> {
   const nodes = await readNodes(db, ids, wholeFleet);
@@ -45,6 +46,7 @@ async function readStatesNow(ids: string[]): Promise<Map<string, StateNow>> {
 
 const withoutMoment = ({ at: _, cursor: __, ...state }: NodeState): StateNow => state;
 
+/** The states that the API returned from `since` until `until`, both in milliseconds. */
 interface Span {
   since: number;
   until: number;
@@ -79,15 +81,20 @@ test('rebuilds the state that the API returned at a random moment of a random hi
   for (let round = 0; round < maxRounds && !isVaried(recorded); round += 1) await recordHistories(recorded);
   expect(isVaried(recorded)).toBe(true);
   const random = fc.sample(
-    fc.record({ span: fc.nat(recorded.length - 1), who: fc.nat(2), into: fc.double({ min: 0, max: 1, noNaN: true }) }),
+    fc.record({
+      span: fc.nat(recorded.length - 1),
+      // Each history has three nodes.
+      node: fc.nat(2),
+      fraction: fc.double({ min: 0, max: 1, noNaN: true }),
+    }),
     moments,
   );
-  const wanted = random.map(({ span, who, into }) => {
+  const wanted = random.map(({ span, node, fraction }) => {
     const { since, until, shown } = recorded[span] ?? { since: 0, until: 0, shown: new Map<string, StateNow>() };
-    const expected = [...shown.values()][who];
-    return { id: expected?.node_id ?? '', at: moment(Math.round(since + into * (until - since))), expected };
+    const expected = [...shown.values()][node];
+    return { id: expected?.node_id ?? '', at: moment(Math.round(since + fraction * (until - since))), expected };
   });
-  const past = await nodesAt(db, wanted);
+  const past = await rebuildNodesAt(db, wanted);
   for (const [place, { id, at, expected }] of wanted.entries()) {
     const rebuilt = past[place];
     expect(rebuilt && withoutMoment(rebuilt.state), `${id} at ${at.toISOString()}`).toEqual(expected);
@@ -96,7 +103,7 @@ test('rebuilds the state that the API returned at a random moment of a random hi
 
 test('returns undefined for a moment before the node was created', async () => {
   const node = await histories.fleet.node('ready');
-  const [before, after] = await nodesAt(db, [
+  const [before, after] = await rebuildNodesAt(db, [
     { id: node.node_id, at: moment(node.created_at.getTime() - 1) },
     { id: node.node_id, at: moment(node.created_at.getTime()) },
   ]);

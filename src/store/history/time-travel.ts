@@ -7,7 +7,7 @@ import { formatCursor } from '../evidence/commit-order.ts';
 import type { Queryable, Row } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import { holdsNode, type NodeRow, stateWire } from '../rows/nodes.ts';
-import { allocations, changesRow, nodes, type Projected } from './projection.ts';
+import { allocations, changesRow, nodes, type Projection } from './projection.ts';
 
 interface PastRow {
   id: string;
@@ -16,14 +16,14 @@ interface PastRow {
 
 type Rebuilt<R> = R & { place: number; xid: string; seq: string };
 
-const rebuildSql = (of: Projected): string => `
+const rebuildSql = (projection: Projection): string => `
   select wanted.place::int - 1 as place, last.xid::text as xid, last.seq::text as seq, rebuilt.*
   from unnest($1::text[], $2::timestamptz[]) with ordinality as wanted(id, moment, place)
   cross join lateral (
     select fact.xid, fact.seq
     from evidence fact
-    where fact.${of.key} = wanted.id
-      and ${changesRow(of, 'fact')}
+    where fact.${projection.key} = wanted.id
+      and ${changesRow(projection, 'fact')}
       and fact.at <= wanted.moment
     order by fact.xid desc, fact.seq desc
     limit 1
@@ -31,17 +31,21 @@ const rebuildSql = (of: Projected): string => `
   cross join lateral (
     select jsonb_merged(fact.data -> 'set' order by fact.xid, fact.seq) as set
     from evidence fact
-    where fact.${of.key} = wanted.id
-      and ${changesRow(of, 'fact')}
+    where fact.${projection.key} = wanted.id
+      and ${changesRow(projection, 'fact')}
       and (fact.xid, fact.seq) <= (last.xid, last.seq)
   ) merged
-  cross join lateral jsonb_populate_record(null::${of.table}, merged.set) rebuilt`;
+  cross join lateral jsonb_populate_record(null::${projection.table}, merged.set) rebuilt`;
 
-const rebuildAt = <R extends Row>(db: Queryable, of: Projected, wanted: readonly PastRow[]): Promise<Rebuilt<R>[]> =>
-  db.query<Rebuilt<R>>(rebuildSql(of), [wanted.map(({ id }) => id), wanted.map(({ at }) => at)]);
+const rebuildAt = <R extends Row>(
+  db: Queryable,
+  projection: Projection,
+  wanted: readonly PastRow[],
+): Promise<Rebuilt<R>[]> =>
+  db.query<Rebuilt<R>>(rebuildSql(projection), [wanted.map(({ id }) => id), wanted.map(({ at }) => at)]);
 
-/** Selects every allocation that had a fact on the node by the wanted moment. */
-const allocationsOfNode = `
+/** Selects every allocation that had a fact on the node up to the wanted moment. */
+const allocationsOfNodesSql = `
   select distinct wanted.place::int - 1 as place, fact.allocation_id as id
   from unnest($1::text[], $2::timestamptz[]) with ordinality as wanted(id, moment, place)
   join evidence fact on fact.node_id = wanted.id and fact.at <= wanted.moment
@@ -55,9 +59,9 @@ export interface PastNode {
 }
 
 /** Returns states in the order of `wanted`; undefined for a node that did not exist yet. */
-export async function nodesAt(db: Queryable, wanted: readonly PastRow[]): Promise<(PastNode | undefined)[]> {
+export async function rebuildNodesAt(db: Queryable, wanted: readonly PastRow[]): Promise<(PastNode | undefined)[]> {
   const rows = await rebuildAt<NodeRow>(db, nodes, wanted);
-  const allocationIds = await db.query<{ place: number; id: string }>(allocationsOfNode, [
+  const allocationIds = await db.query<{ place: number; id: string }>(allocationsOfNodesSql, [
     wanted.map(({ id }) => id),
     wanted.map(({ at }) => at),
   ]);

@@ -32,9 +32,9 @@ export interface Draft {
 }
 
 const chainLock = 7_213_004;
-const start: ChainEnd = { position: 0, hash: '', through: startCursor };
+const emptyChain: ChainEnd = { position: 0, hash: '', through: startCursor };
 
-/** Waits for the lock. `tryLockChain` returns at once instead. */
+/** Waits for the lock. `tryLockChain` does not wait. */
 export async function lockChain(tx: Transaction): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1)', [chainLock]);
 }
@@ -56,7 +56,7 @@ export async function tryLockChain(tx: Transaction): Promise<boolean> {
   return row?.locked ?? false;
 }
 
-const endOf = (body: string): ChainEnd => {
+const toChainEnd = (body: string): ChainEnd => {
   const read = readCheckpoint(body);
   const through = read && parseCursor(read.through);
   if (!read || !through)
@@ -69,22 +69,23 @@ const endOf = (body: string): ChainEnd => {
   };
 };
 
-export async function chainEnd(db: Queryable): Promise<ChainEnd> {
+export async function readChainEnd(db: Queryable): Promise<ChainEnd> {
   const [row] = await db.query<{ body: string }>(
     'select body from evidence_checkpoints order by position desc limit 1',
     [],
     { prepared: true },
   );
-  return row ? endOf(row.body) : start;
+  return row ? toChainEnd(row.body) : emptyChain;
 }
 
 /** Reads how many rows of each partition are sealed, and the head of its chain. */
-async function headsOf(tx: Transaction, layers: string[]): Promise<Map<string, { rows: number; head: string }>> {
+async function readHeads(tx: Transaction, layers: string[]): Promise<Map<string, { rows: number; head: string }>> {
   const rows = await tx.query<{ layer: string; body: string }>(
     `select wanted.layer, checkpoint.body
      from unnest($1::text[]) as wanted(layer)
      cross join lateral (
-       select segment.checkpoint from evidence_segments segment
+       select segment.checkpoint
+       from evidence_segments segment
        where segment.layer = wanted.layer
        order by segment.checkpoint desc
        limit 1
@@ -101,9 +102,7 @@ async function headsOf(tx: Transaction, layers: string[]): Promise<Map<string, {
   );
 }
 
-/**
- * The present end of the chain, and an earlier checkpoint if that has disappeared.
- */
+/** The present end of the chain, and the checkpoint that has disappeared, if any. */
 export interface ChainStart {
   end: ChainEnd;
   lost: CheckpointBody['lost'];
@@ -120,8 +119,11 @@ export interface ChainWriter {
   append(tx: Transaction, start: ChainStart, draft: Draft, now: Date): Promise<ChainEnd>;
 }
 
-export function chainWriter(signer: EvidenceSigner, installation: Pick<Installation, 'installation_id'>): ChainWriter {
-  const introduced = new Set<string>();
+export function createChainWriter(
+  signer: EvidenceSigner,
+  installation: Pick<Installation, 'installation_id'>,
+): ChainWriter {
+  const introducedKids = new Set<string>();
   /**
    * The last end of the chain that this replica saw. If this checkpoint disappears, someone
    * truncated the table or restored an older database.
@@ -150,7 +152,7 @@ export function chainWriter(signer: EvidenceSigner, installation: Pick<Installat
     return { position: body.position, hash: checkpointHash(text), through };
   };
 
-  const bodyAfter = (end: ChainEnd, kind: CheckpointKind, kid: string, now: Date): CheckpointBody => ({
+  const createBody = (end: ChainEnd, kind: CheckpointKind, kid: string, now: Date): CheckpointBody => ({
     type: 'slipway.checkpoint.1',
     installation: installation.installation_id,
     position: end.position + 1,
@@ -165,19 +167,19 @@ export function chainWriter(signer: EvidenceSigner, installation: Pick<Installat
 
   /**
    * Appends a checkpoint that introduces the current key, if the chain does not know that key yet.
-   * A former key signs the checkpoint if the ring still has one, else the new key itself.
+   * A former key signs the checkpoint if the ring still has one, else the new key signs it.
    */
-  const introduce = async (tx: Transaction, end: ChainEnd, now: Date): Promise<ChainEnd> => {
+  const introduceKey = async (tx: Transaction, end: ChainEnd, now: Date): Promise<ChainEnd> => {
     const { kid, public_key } = signer.current();
-    if (introduced.has(kid)) return end;
+    if (introducedKids.has(kid)) return end;
     const known = new Set((await tx.query<{ kid: string }>('select kid from evidence_keys')).map((each) => each.kid));
     if (known.has(kid)) {
-      introduced.add(kid);
+      introducedKids.add(kid);
       return end;
     }
     const former = signer.all().find((key) => known.has(key.kid));
     const key = { kid, public_key: exportPublicKey(public_key) };
-    const checkpoint = await write(tx, { ...bodyAfter(end, 'key', former?.kid ?? kid, now), key });
+    const checkpoint = await write(tx, { ...createBody(end, 'key', former?.kid ?? kid, now), key });
     await tx.query('insert into evidence_keys (kid, public_key, checkpoint, introduced_at) values ($1, $2, $3, $4)', [
       kid,
       key.public_key,
@@ -189,16 +191,16 @@ export function chainWriter(signer: EvidenceSigner, installation: Pick<Installat
 
   return {
     async begin(tx) {
-      const end = await chainEnd(tx);
+      const end = await readChainEnd(tx);
       if (remembered && remembered.position > 0 && (await isLost(tx, end, remembered)))
         return { end, lost: { position: remembered.position, hash: remembered.hash } };
       remembered = end;
       return { end, lost: undefined };
     },
     async append(tx, start, draft, now) {
-      const end = await introduce(tx, start.end, now);
-      const heads = await headsOf(tx, [...draft.entries.keys()]);
-      const body = bodyAfter(end, draft.kind, signer.current().kid, now);
+      const end = await introduceKey(tx, start.end, now);
+      const heads = await readHeads(tx, [...draft.entries.keys()]);
+      const body = createBody(end, draft.kind, signer.current().kid, now);
       body.through = formatCursor(draft.through);
       if (start.lost) body.lost = start.lost;
       if (draft.cut) body.cut = draft.cut;

@@ -8,7 +8,7 @@ import type { ExportRecord, RowRecord } from '../../contract/evidence/integrity/
 import { type RowText, rowHash } from '../../contract/evidence/integrity/row-hash.ts';
 import { type Cursor, formatCursor, parseCursor, startCursor } from '../evidence/commit-order.ts';
 import type { Queryable } from '../pg/database.ts';
-import { rowTextColumns } from './row-text.ts';
+import { readRowsAt, rowTextColumns } from './row-text.ts';
 
 /** Where an export continues: after a cursor within the rows of the checkpoint at `position`. */
 export interface ExportPlace {
@@ -24,9 +24,11 @@ export interface ExportPage {
 }
 
 const maxCheckpoints = 100;
+/** After every fact. */
+const lastCursor: Cursor = { xid: '18446744073709551615', seq: '0' };
 
 /** Finds the checkpoint that seals the first row after a cursor. */
-export async function placeAfter(db: Queryable, cursor: Cursor): Promise<ExportPlace> {
+export async function findPlaceAfter(db: Queryable, cursor: Cursor): Promise<ExportPlace> {
   const [row] = await db.query<{ position: string }>(
     `select position from evidence_checkpoints
      where (through_xid, through_seq) > ($1::xid8, $2::bigint)
@@ -41,7 +43,7 @@ export async function placeAfter(db: Queryable, cursor: Cursor): Promise<ExportP
 }
 
 /** Finds the checkpoint that seals the first row at or after a time. */
-export async function placeSince(db: Queryable, at: Date): Promise<ExportPlace> {
+export async function findPlaceSince(db: Queryable, at: Date): Promise<ExportPlace> {
   const [row] = await db.query<{ xid: string; seq: string }>(
     `select xid::text as xid, seq::text as seq
      from evidence
@@ -50,8 +52,8 @@ export async function placeSince(db: Queryable, at: Date): Promise<ExportPlace> 
      limit 1`,
     [at],
   );
-  if (!row) return placeAfter(db, { xid: '18446744073709551615', seq: '0' });
-  return placeAfter(db, { xid: row.xid, seq: String(BigInt(row.seq) - 1n) });
+  if (!row) return findPlaceAfter(db, lastCursor);
+  return findPlaceAfter(db, { xid: row.xid, seq: String(BigInt(row.seq) - 1n) });
 }
 
 interface SealedHash {
@@ -59,23 +61,24 @@ interface SealedHash {
   hash: string;
 }
 
-/** Returns the sealed hashes of a checkpoint by `partition cursor`. */
-function hashesOf(body: CheckpointBody, packed: ReadonlyMap<string, Buffer>): Map<string, SealedHash[]> {
+/** Returns the sealed hashes of a checkpoint, keyed by partition and cursor. */
+function indexHashes(body: CheckpointBody, packed: ReadonlyMap<string, Buffer>): Map<string, SealedHash[]> {
   const hashes = new Map<string, SealedHash[]>();
   for (const segment of body.segments)
     (unpackEntries(packed.get(segment.partition) ?? Buffer.alloc(0)) ?? []).forEach((entry, index) => {
       const key = `${segment.partition} ${cursorOf(entry)}`;
-      const each = { number: segment.before + index + 1, hash: entry.hash.toString('hex') };
-      hashes.set(key, [...(hashes.get(key) ?? []), each]);
+      const sealed = { number: segment.before + index + 1, hash: entry.hash.toString('hex') };
+      hashes.set(key, [...(hashes.get(key) ?? []), sealed]);
     });
   return hashes;
 }
 
-async function rowsOf(db: Queryable, body: CheckpointBody, after: Cursor, limit: number): Promise<RowText[]> {
+async function readRows(db: Queryable, body: CheckpointBody, after: Cursor, limit: number): Promise<RowText[]> {
   const start = body.kind === 'late' ? startCursor : (parseCursor(body.after) ?? startCursor);
   const from = after.xid === startCursor.xid ? start : after;
   const through = parseCursor(body.through) ?? startCursor;
-  const which =
+  // PostgreSQL refuses a parameter that the statement does not use.
+  const kindCondition =
     body.kind === 'late'
       ? 'and (xid, seq) in (select xid, seq from evidence_late_rows where checkpoint = $5)'
       : 'and $5::bigint is not null';
@@ -84,7 +87,7 @@ async function rowsOf(db: Queryable, body: CheckpointBody, after: Cursor, limit:
      from evidence
      where (xid, seq) > ($1::xid8, $2::bigint)
        and (xid, seq) <= ($3::xid8, $4::bigint)
-       ${which}
+       ${kindCondition}
      order by evidence.xid, evidence.seq
      limit ${limit}`,
     [from.xid, from.seq, through.xid, through.seq, body.position],
@@ -95,7 +98,7 @@ async function rowsOf(db: Queryable, body: CheckpointBody, after: Cursor, limit:
  * Returns no record for a row that this checkpoint did not seal, because another one sealed it or
  * it was inserted later.
  */
-function recordOf(row: RowText, checkpoint: number, hashes: Map<string, SealedHash[]>): RowRecord[] {
+function toRecords(row: RowText, checkpoint: number, hashes: Map<string, SealedHash[]>): RowRecord[] {
   const candidates = hashes.get(`${row.layer} ${row.xid}-${row.seq}`) ?? [];
   const hash = candidates.length > 1 ? rowHash(row).toString('hex') : undefined;
   const sealed = hash ? (candidates.find((each) => each.hash === hash) ?? candidates[0]) : candidates[0];
@@ -122,13 +125,16 @@ export async function exportPage(db: Queryable, from: ExportPlace, maxRows: numb
     );
     const packed = new Map(segments.map(({ layer, entries }) => [layer, entries]));
     if (body && body.segments.length > 0) {
-      const room = maxRows - records.length;
-      const rows = await rowsOf(db, body, after, room + 1);
-      const hashes = hashesOf(body, packed);
-      const pageRows = rows.length > room ? splitBefore(rows, room) : rows;
-      records.push(...pageRows.flatMap((row) => recordOf(row, position, hashes)));
+      const remaining = maxRows - records.length;
+      const rows = await readRows(db, body, after, remaining + 1);
+      const hashes = indexHashes(body, packed);
+      const pageRows = rows.length > remaining ? takeWholeCursors(rows, remaining) : rows;
+      const [first] = rows;
+      // A page that could not hold one cursor would end where it began.
+      if (first && pageRows.length === 0 && records.length === 0) pageRows.push(...(await readRowsAt(db, first)));
+      records.push(...pageRows.flatMap((row) => toRecords(row, position, hashes)));
       const last = pageRows.at(-1);
-      if (pageRows.length < rows.length)
+      if (rows.length > remaining)
         return { records, next: { position, after: last ? { xid: last.xid, seq: last.seq } : after }, at_end: false };
     }
     records.push({
@@ -146,10 +152,10 @@ export async function exportPage(db: Queryable, from: ExportPlace, maxRows: numb
   return { records, next: { position, after }, at_end: stored.length < maxCheckpoints };
 }
 
-/** Returns at most `room` rows, without splitting rows that share a cursor. */
-function splitBefore(rows: RowText[], room: number): RowText[] {
-  const firstBeyond = rows[room];
-  return rows.slice(0, room).filter(({ xid, seq }) => xid !== firstBeyond?.xid || seq !== firstBeyond.seq);
+/** Returns at most `limit` rows, without splitting rows that share a cursor. */
+function takeWholeCursors(rows: RowText[], limit: number): RowText[] {
+  const firstBeyond = rows[limit];
+  return rows.slice(0, limit).filter(({ xid, seq }) => xid !== firstBeyond?.xid || seq !== firstBeyond.seq);
 }
 
 export const formatPlace = ({ position, after }: ExportPlace): string => `${position}:${formatCursor(after)}`;

@@ -1,5 +1,7 @@
-/** Selects evidence rows as text, for hashing. */
+/** Reads evidence rows as text, for hashing. */
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
+import type { Cursor } from '../evidence/commit-order.ts';
+import type { Queryable } from '../pg/database.ts';
 
 /** The text of a column must not depend on settings of the session, or hashes would differ. */
 const textOfColumn: Record<keyof RowText, string> = {
@@ -22,3 +24,13 @@ const textOfColumn: Record<keyof RowText, string> = {
 export const rowTextColumns = Object.entries(textOfColumn)
   .map(([column, sql]) => `${sql} as ${column}`)
   .join(', ');
+
+/** Reads all rows with one cursor. */
+export const readRowsAt = (db: Queryable, { xid, seq }: Cursor): Promise<RowText[]> =>
+  db.query<RowText>(
+    `select ${rowTextColumns}
+     from evidence
+     where xid = $1::xid8
+       and seq = $2::bigint`,
+    [xid, seq],
+  );

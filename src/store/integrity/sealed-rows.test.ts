@@ -1,5 +1,5 @@
 /**
- * The seal check of single rows, which verifies each checkpoint once for all its rows and layers.
+ * The seal check of single rows verifies each checkpoint once for all its rows and layers.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type SealedStore, sealedStore } from '../../../test/support/sealed-store.ts';
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => store?.close());
 
-const rowsAt = (cursors: readonly string[]): Promise<RowText[]> =>
+const readRowsAt = (cursors: readonly string[]): Promise<RowText[]> =>
   store.db.query<RowText>(
     `select ${rowTextColumns} from evidence where xid::text || '-' || seq = any($1) order by evidence.xid, evidence.seq`,
     [cursors],
@@ -46,7 +46,7 @@ test('verifies one checkpoint once for rows of two layers, and returns the numbe
   const rule = await store.facts(3);
   const node = await store.facts(2, 'node');
   await store.sealAll();
-  const rows = await rowsAt([...rule, ...node]);
+  const rows = await readRowsAt([...rule, ...node]);
   const signer = countingSigner();
   const checks = await checkSeals(store.db, signer, rows);
   const places = checks.map((check) => (check.state === 'intact' ? check.place : undefined));
@@ -58,7 +58,7 @@ test('verifies one checkpoint once for rows of two layers, and returns the numbe
 test('returns changed, key_missing or unsealed for a row that is not intact', async () => {
   const [cursor = ''] = await store.facts(1);
   await store.sealAll();
-  const [row] = await rowsAt([cursor]);
+  const [row] = await readRowsAt([cursor]);
   if (!row) throw new Error('the row is gone');
   expect(await checkSeals(store.db, store.signer, [{ ...row, summary: 'forged' }, row])).toMatchObject([
     { state: 'changed' },
@@ -68,14 +68,14 @@ test('returns changed, key_missing or unsealed for a row that is not intact', as
   const withoutKey = { ...store.signer, byId: () => undefined };
   expect(await checkSeals(store.db, withoutKey, [row])).toEqual([{ state: 'key_missing', kid }]);
   const [unsealed = ''] = await store.facts(1);
-  expect(await checkSeals(store.db, store.signer, await rowsAt([unsealed]))).toEqual([{ state: 'unsealed' }]);
+  expect(await checkSeals(store.db, store.signer, await readRowsAt([unsealed]))).toEqual([{ state: 'unsealed' }]);
   await store.sealAll();
 });
 
 test('returns changed for a row whose checkpoint signature or sealed list was changed', async () => {
   const [cursor = ''] = await store.facts(1);
   await store.sealAll();
-  const rows = await rowsAt([cursor]);
+  const rows = await readRowsAt([cursor]);
   const newest = '(select max(checkpoint) from evidence_segments)';
   const stateAfter = async (change: string, undo: string): Promise<string | undefined> => {
     await store.dba.query(change);

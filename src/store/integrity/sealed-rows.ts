@@ -9,7 +9,7 @@ import { chainHead, type Entry, entryOf, unpackEntries } from '../../contract/ev
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
 import { isAfter } from '../evidence/commit-order.ts';
 import type { Queryable } from '../pg/database.ts';
-import { chainEnd } from './checkpoints.ts';
+import { readChainEnd } from './checkpoints.ts';
 import type { EvidenceSigner } from './signer.ts';
 
 export interface SealedPlace {
@@ -64,7 +64,7 @@ interface StoredSegment {
 type FindRow = (wanted: Entry) => SealedPlace | undefined;
 
 /** Returns undefined if the stored list is not the signed one. */
-function finderFor({ verified }: ReadCheckpoint, { layer, entries: packed }: StoredSegment): FindRow | undefined {
+function createFinder({ verified }: ReadCheckpoint, { layer, entries: packed }: StoredSegment): FindRow | undefined {
   const segment = verified?.body.segments.find(({ partition }) => partition === layer);
   if (!verified || !segment || chainHead(segment.from, packed) !== segment.head) return undefined;
   const entries = unpackEntries(packed);
@@ -85,13 +85,14 @@ function finderFor({ verified }: ReadCheckpoint, { layer, entries: packed }: Sto
  * Reads, for each row, the checkpoint that covers its position and the checkpoints that sealed late
  * rows at that position.
  */
-async function candidatesOf(db: Queryable, rows: readonly RowText[]): Promise<Map<number, string[]>> {
+async function readCandidates(db: Queryable, rows: readonly RowText[]): Promise<Map<number, string[]>> {
   const candidates = await db.query<{ ordinal: string; position: string }>(
     `select wanted.ordinal, checkpoint.position
      from unnest($1::text[], $2::text[], $3::bigint[]) with ordinality as wanted(layer, xid, seq, ordinal)
      cross join lateral (
        (
-         select position from evidence_checkpoints
+         select position
+         from evidence_checkpoints
          where (through_xid, through_seq) >= (wanted.xid::xid8, wanted.seq)
            and kind = 'rows'
          order by through_xid, through_seq, position
@@ -99,7 +100,8 @@ async function candidatesOf(db: Queryable, rows: readonly RowText[]): Promise<Ma
        )
        union all
        (
-         select late.checkpoint from evidence_late_rows late
+         select late.checkpoint
+         from evidence_late_rows late
          where late.xid = wanted.xid::xid8
            and late.seq = wanted.seq
            and late.layer = wanted.layer
@@ -139,12 +141,14 @@ async function readSeals(
   const segments = await db.query<StoredSegment>(
     `select segment.checkpoint as position, segment.layer, segment.entries
      from unnest($1::bigint[], $2::text[]) as wanted(position, layer)
-     join evidence_segments segment on segment.checkpoint = wanted.position and segment.layer = wanted.layer`,
+     join evidence_segments segment
+       on segment.checkpoint = wanted.position
+       and segment.layer = wanted.layer`,
     [positions, [...wanted.values()].map(({ layer }) => layer)],
   );
   const lists = segments.map((segment) => {
     const checkpoint = checkpoints.get(segment.position);
-    return [sealKey(segment.position, segment.layer), checkpoint && finderFor(checkpoint, segment)] as const;
+    return [sealKey(segment.position, segment.layer), checkpoint && createFinder(checkpoint, segment)] as const;
   });
   return { checkpoints, lists: new Map(lists) };
 }
@@ -155,9 +159,9 @@ export async function checkSeals(
   signer: EvidenceSigner,
   rows: readonly RowText[],
 ): Promise<SealCheck[]> {
-  // Read the end first, so that the next query finds the checkpoint of every row up to it.
-  const { through } = await chainEnd(db);
-  const candidates = await candidatesOf(db, rows);
+  // Read the end first, so that the next query finds the checkpoint of every row up to that end.
+  const { through } = await readChainEnd(db);
+  const candidates = await readCandidates(db, rows);
   const { checkpoints, lists } = await readSeals(db, signer, rows, candidates);
   return rows.map((row, index): SealCheck => {
     if (isAfter(row, through)) return { state: 'unsealed' };

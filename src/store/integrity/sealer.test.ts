@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => store?.close());
 
 const fact = (summary: string) => ({ at: now, layer: 'rule' as const, kind: 'brake.held' as const, summary });
-const evidenceRows = async () =>
+const countEvidence = async () =>
   Number((await store.dba.query<{ count: string }>('select count(*) from evidence'))[0]?.count);
 
 test('seals existing rows in batches of at most maxBatchRows', async () => {
@@ -55,7 +55,22 @@ test('two concurrent replicas seal every row once, including rows of a slow tran
   commit();
   await slow;
   await store.sealAll();
-  expect(await store.verify()).toMatchObject({ rows: await evidenceRows(), faults: [], unsealed: 0 });
+  expect(await store.verify()).toMatchObject({ rows: await countEvidence(), faults: [], unsealed: 0 });
+});
+
+test('seals all rows of a cursor that has more rows than a batch', async () => {
+  await store.sealAll();
+  const [cursor] = await store.facts(1);
+  await store.dba.query(
+    `insert into evidence (xid, seq, at, layer, kind, summary)
+     select xid, seq, at, layer, kind, 'copy ' || n
+     from evidence, generate_series(1, $2) n
+     where xid || '-' || seq = $1`,
+    [cursor, 2 * maxBatchRows],
+  );
+  await store.facts(1);
+  expect(await store.sealAll()).toBe(2 * maxBatchRows + 2);
+  expect(await store.verify()).toMatchObject({ rows: await countEvidence(), faults: [], unsealed: 0 });
 });
 
 test('writes no checkpoint if there are no new rows', async () => {
@@ -71,21 +86,21 @@ test('names every row that was randomly deleted, changed or inserted', async () 
     const cursors = await store.facts(12, round % 2 === 0 ? 'rule' : 'node');
     await store.sealAll();
     const partition = round % 2 === 0 ? 'rule' : 'node';
-    const which = (cursor: string) => `xid || '-' || seq = '${cursor}'`;
+    const isRow = (cursor: string) => `xid || '-' || seq = '${cursor}'`;
     const expected: string[] = [];
     await store.dba.query('drop table if exists spare; create table spare as select * from evidence');
     for (const cursor of cursors) {
       const act = randomInt(4);
       if (act === 0) {
-        await store.dba.query(`delete from evidence where ${which(cursor)}`);
+        await store.dba.query(`delete from evidence where ${isRow(cursor)}`);
         expected.push(`row_deleted ${partition} ${cursor}`);
       } else if (act === 1) {
-        await store.dba.query(`update evidence set data = data || '{"forged": true}' where ${which(cursor)}`);
+        await store.dba.query(`update evidence set data = data || '{"forged": true}' where ${isRow(cursor)}`);
         expected.push(`row_changed ${partition} ${cursor}`);
       } else if (act === 2) {
         await store.dba.query(
           `insert into evidence (xid, seq, at, layer, kind, summary)
-           select xid, seq, at, 'api', 'request.served', 'forged' from evidence where ${which(cursor)}`,
+           select xid, seq, at, 'api', 'request.served', 'forged' from evidence where ${isRow(cursor)}`,
         );
         expected.push(`row_inserted api ${cursor}`);
       }

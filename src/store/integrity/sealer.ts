@@ -6,12 +6,12 @@
 import type { KeyRing } from '../../base/credentials/key-ring.ts';
 import { type Entry, entryOf, packEntries } from '../../contract/evidence/integrity/entries.ts';
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
-import { type Cursor, isAfter, settled } from '../evidence/commit-order.ts';
+import { type Cursor, isAfter, isSettledSql } from '../evidence/commit-order.ts';
 import type { Installation } from '../keys/installation.ts';
 import type { Database, Transaction } from '../pg/database.ts';
-import { chainWriter, lockChain, tryLockChain } from './checkpoints.ts';
-import { rowTextColumns } from './row-text.ts';
-import { evidenceSigner } from './signer.ts';
+import { createChainWriter, lockChain, tryLockChain } from './checkpoints.ts';
+import { readRowsAt, rowTextColumns } from './row-text.ts';
+import { createEvidenceSigner } from './signer.ts';
 
 /** The rows of one checkpoint. A fault in a segment affects at most this many rows. */
 export const maxBatchRows = 1_000;
@@ -27,6 +27,7 @@ export interface Sealer {
   sealBatch(now: Date): Promise<{ rows: number; more: boolean }>;
   /**
    * Runs `insert`, which writes rows at older positions, and seals them in the same transaction.
+   * Returns the number of rows.
    */
   sealLate(tx: Transaction, insert: () => Promise<RowText[]>, now: Date): Promise<number>;
   /**
@@ -41,22 +42,32 @@ const settledAfter = `
   from evidence
   where (xid, seq) > ($1::xid8, $2::bigint)
     -- A running transaction may still add rows at or after its own id.
-    and ${settled}
+    and ${isSettledSql}
   order by evidence.xid, evidence.seq
   limit ${maxBatchRows + 1}`;
+
+const toCursor = ({ xid, seq }: RowText): Cursor => ({ xid, seq });
 
 /**
  * Leaves out the rows of the last cursor if the batch would split them. Rows can share a cursor,
  * and the next batch begins after the last one.
  */
-function wholeCursors(rows: RowText[]): RowText[] {
+function takeWholeCursors(rows: RowText[]): RowText[] {
   const firstBeyond = rows[maxBatchRows];
   if (!firstBeyond) return rows;
-  const wholeRows = rows.filter(({ xid, seq }) => xid !== firstBeyond.xid || seq !== firstBeyond.seq);
-  return wholeRows.length > 0 ? wholeRows : rows;
+  return rows.filter(({ xid, seq }) => xid !== firstBeyond.xid || seq !== firstBeyond.seq);
 }
 
-function byPartition(rows: readonly RowText[]): Map<string, Entry[]> {
+/** Reads one batch. A cursor with more rows than a batch is a batch of its own. */
+async function readBatch(tx: Transaction, through: Cursor): Promise<{ rows: RowText[]; more: boolean }> {
+  const read = await tx.query<RowText>(settledAfter, [through.xid, through.seq], { prepared: true });
+  const [first] = read;
+  const whole = takeWholeCursors(read);
+  const rows = first && whole.length === 0 ? await readRowsAt(tx, toCursor(first)) : whole;
+  return { rows, more: read.length > maxBatchRows };
+}
+
+function groupByPartition(rows: readonly RowText[]): Map<string, Entry[]> {
   const entries = new Map<string, Entry[]>();
   for (const row of rows) {
     const list = entries.get(row.layer);
@@ -66,29 +77,26 @@ function byPartition(rows: readonly RowText[]): Map<string, Entry[]> {
   return entries;
 }
 
-const cursorOf = ({ xid, seq }: RowText): Cursor => ({ xid, seq });
-
 export function createSealer(options: {
   db: Database;
   key_ring: KeyRing;
   installation: Pick<Installation, 'installation_id'>;
 }): Sealer {
   const { db } = options;
-  const chain = chainWriter(evidenceSigner(options.key_ring), options.installation);
+  const chain = createChainWriter(createEvidenceSigner(options.key_ring), options.installation);
   return {
     sealBatch: (now) =>
       db.transaction(async (tx) => {
         if (!(await tryLockChain(tx))) return { rows: 0, more: false };
         const start = await chain.begin(tx);
         const { through } = start.end;
-        const read = await tx.query<RowText>(settledAfter, [through.xid, through.seq], { prepared: true });
-        const rows = wholeCursors(read);
+        const { rows, more } = await readBatch(tx, through);
         const last = rows.at(-1);
-        // Report a lost checkpoint at once, even if there is nothing new to seal.
+        // Report a lost checkpoint immediately, even if there is nothing new to seal.
         if (!last && !start.lost) return { rows: 0, more: false };
-        const draft = { through: last ? cursorOf(last) : through, entries: byPartition(rows) };
+        const draft = { through: last ? toCursor(last) : through, entries: groupByPartition(rows) };
         await chain.append(tx, start, { kind: 'rows', ...draft }, now);
-        return { rows: rows.length, more: read.length > maxBatchRows };
+        return { rows: rows.length, more };
       }),
     async sealLate(tx, insert, now) {
       // Lock before the rows are written, so that no concurrent batch seals past their position
@@ -98,9 +106,9 @@ export function createSealer(options: {
       const { through } = start.end;
       const written = await insert();
       // Rows after the sealed position are sealed by a later batch.
-      const late = written.filter((row) => !isAfter(cursorOf(row), through));
+      const late = written.filter((row) => !isAfter(toCursor(row), through));
       if (late.length === 0) return written.length;
-      const entries = byPartition(late);
+      const entries = groupByPartition(late);
       const { position } = await chain.append(tx, start, { kind: 'late', through, entries }, now);
       await tx.query(
         `insert into evidence_late_rows (checkpoint, layer, xid, seq, entry)

@@ -12,7 +12,7 @@ export interface EvidenceSigner {
   all(): SigningKey[];
 }
 
-export function evidenceSigner(ring: KeyRing): EvidenceSigner {
+export function createEvidenceSigner(ring: KeyRing): EvidenceSigner {
   const derived = new Map<string, SigningKey>();
   const derive = (key: KeyRing['current']): SigningKey => {
     const signingKey = derived.get(key.kid) ?? signingKeyOf(key, 'evidence');

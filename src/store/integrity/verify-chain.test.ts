@@ -19,12 +19,12 @@ beforeAll(async () => {
 });
 afterAll(() => store?.close());
 
-const positionOf = (cursor: string) => {
+const parsePosition = (cursor: string) => {
   const parsed = parseCursor(cursor);
   if (!parsed) throw new Error(`${cursor} is not a cursor`);
   return parsed;
 };
-const where = (cursor: string) => `xid = '${positionOf(cursor).xid}' and seq = ${positionOf(cursor).seq}`;
+const isRow = (cursor: string) => `xid = '${parsePosition(cursor).xid}' and seq = ${parsePosition(cursor).seq}`;
 const rowFault = (code: string, cursor: string | undefined, moved_to: string | null = null, partition = 'rule') => ({
   code,
   partition,
@@ -69,13 +69,13 @@ describe('names a row', () => {
     await store.sealAll();
     await store.dba.query('create table spare as select * from evidence');
   });
-  const restore = (cursor: string) => `insert into evidence select * from spare where ${where(cursor)}`;
-  const replace = (cursor: string) => [`delete from evidence where ${where(cursor)}`, restore(cursor)];
-  const at = (index: number) => cursors[index] ?? '';
+  const restore = (cursor: string) => `insert into evidence select * from spare where ${isRow(cursor)}`;
+  const replace = (cursor: string) => [`delete from evidence where ${isRow(cursor)}`, restore(cursor)];
+  const cursorAt = (index: number) => cursors[index] ?? '';
 
   test('that was deleted', async () => {
-    const faults = await faultsAfter([`delete from evidence where ${where(at(1))}`], [restore(at(1))]);
-    expect(faults).toEqual([rowFault('row_deleted', at(1))]);
+    const faults = await faultsAfter([`delete from evidence where ${isRow(cursorAt(1))}`], [restore(cursorAt(1))]);
+    expect(faults).toEqual([rowFault('row_deleted', cursorAt(1))]);
   });
 
   test.for([
@@ -89,32 +89,38 @@ describe('names a row', () => {
     ['origin', `origin = 'person'`],
     ['node', `node_id = 'node_other'`],
   ] as const)('whose %s was changed', async ([, set]) => {
-    const faults = await faultsAfter([`update evidence set ${set} where ${where(at(2))}`], replace(at(2)));
-    expect(faults).toEqual([rowFault('row_changed', at(2))]);
+    const faults = await faultsAfter([`update evidence set ${set} where ${isRow(cursorAt(2))}`], replace(cursorAt(2)));
+    expect(faults).toEqual([rowFault('row_changed', cursorAt(2))]);
   });
 
   test('that was moved to another layer', async () => {
-    const faults = await faultsAfter([`update evidence set layer = 'node' where ${where(at(2))}`], replace(at(2)));
-    expect(faults).toEqual([rowFault('row_changed', at(2))]);
+    const faults = await faultsAfter(
+      [`update evidence set layer = 'node' where ${isRow(cursorAt(2))}`],
+      replace(cursorAt(2)),
+    );
+    expect(faults).toEqual([rowFault('row_changed', cursorAt(2))]);
   });
 
   test('that swapped positions with another, both with their new positions', async () => {
-    const swap = `update evidence set xid = case when ${where(at(1))} then '${positionOf(at(4)).xid}'::xid8 else '${positionOf(at(1)).xid}'::xid8 end,
-      seq = case when ${where(at(1))} then ${positionOf(at(4)).seq} else ${positionOf(at(1)).seq} end
-      where (${where(at(1))}) or (${where(at(4))})`;
+    const swap = `update evidence set xid = case when ${isRow(cursorAt(1))} then '${parsePosition(cursorAt(4)).xid}'::xid8 else '${parsePosition(cursorAt(1)).xid}'::xid8 end,
+      seq = case when ${isRow(cursorAt(1))} then ${parsePosition(cursorAt(4)).seq} else ${parsePosition(cursorAt(1)).seq} end
+      where (${isRow(cursorAt(1))}) or (${isRow(cursorAt(4))})`;
     const faults = await faultsAfter([swap], [swap]);
-    expect(faults).toEqual([rowFault('row_moved', at(1), at(4)), rowFault('row_moved', at(4), at(1))]);
+    expect(faults).toEqual([
+      rowFault('row_moved', cursorAt(1), cursorAt(4)),
+      rowFault('row_moved', cursorAt(4), cursorAt(1)),
+    ]);
   });
 
   test('that was inserted at a sealed position', async () => {
-    const { xid, seq } = positionOf(at(3));
+    const { xid, seq } = parsePosition(cursorAt(3));
     const forged = `insert into evidence (xid, seq, at, layer, kind, summary) values ('${xid}', ${seq}, '${now.toISOString()}', 'node', 'node.failed', 'forged')`;
     const faults = await faultsAfter([forged], [`delete from evidence where summary = 'forged'`]);
-    expect(faults).toEqual([rowFault('row_inserted', at(3), null, 'node')]);
+    expect(faults).toEqual([rowFault('row_inserted', cursorAt(3), null, 'node')]);
   });
 
   test('that was inserted together with a forged late entry', async () => {
-    const { xid, seq } = positionOf(at(3));
+    const { xid, seq } = parsePosition(cursorAt(3));
     await store.dba.query(
       `insert into evidence (xid, seq, at, layer, kind, summary) values ('${xid}', ${seq}, '${now.toISOString()}', 'node', 'node.failed', 'forged')`,
     );
@@ -129,7 +135,7 @@ describe('names a row', () => {
     const { faults } = await store.verify();
     await store.dba.query(`delete from evidence where summary = 'forged'`);
     await store.dba.query(`delete from evidence_late_rows where xid = '${xid}' and seq = ${seq}`);
-    expect(faults).toEqual([rowFault('row_inserted', at(3), null, 'node')]);
+    expect(faults).toEqual([rowFault('row_inserted', cursorAt(3), null, 'node')]);
   });
 
   test('that was deleted, although a cut signed by a key from the database covers it', async () => {
@@ -152,16 +158,16 @@ describe('names a row', () => {
       [text, signature],
     );
     const [deleted] = await store.dba.query<{ row: unknown }>(
-      `select to_jsonb(evidence) as row from evidence where ${where(at(4))}`,
+      `select to_jsonb(evidence) as row from evidence where ${isRow(cursorAt(4))}`,
     );
-    await store.dba.query(`delete from evidence where ${where(at(4))}`);
+    await store.dba.query(`delete from evidence where ${isRow(cursorAt(4))}`);
     const { faults } = await store.verify();
     await store.dba.query(`insert into evidence select * from jsonb_populate_record(null::evidence, $1)`, [
       deleted?.row,
     ]);
     await store.dba.query('delete from evidence_checkpoints where position = -1');
     await store.dba.query(`delete from evidence_keys where kid = 'key_stranger'`);
-    expect(faults).toEqual([rowFault('row_deleted', at(4))]);
+    expect(faults).toEqual([rowFault('row_deleted', cursorAt(4))]);
     expect((await store.verify()).faults).toEqual([]);
   });
 
@@ -175,7 +181,7 @@ describe('names a row', () => {
       segment?.checkpoint,
     ]);
     const faults = await faultsAfter(
-      [`delete from evidence where ${where(last ?? '')}`],
+      [`delete from evidence where ${isRow(last ?? '')}`],
       [
         restore(last ?? ''),
         `update evidence_segments set entries = '\\x${segment?.entries.toString('hex')}' where checkpoint = ${segment?.checkpoint}`,
@@ -185,7 +191,7 @@ describe('names a row', () => {
       {
         code: 'segment_changed',
         partition: 'rule',
-        cursor: at(0),
+        cursor: cursorAt(0),
         moved_to: null,
         checkpoint: Number(segment?.checkpoint),
       },
@@ -321,7 +327,7 @@ test('the application may not change, delete or truncate seals', async () => {
 });
 
 function cursorBytes(cursor: string | undefined): string {
-  const { xid, seq } = positionOf(cursor ?? '');
+  const { xid, seq } = parsePosition(cursor ?? '');
   const bytes = Buffer.alloc(16);
   bytes.writeBigUInt64BE(BigInt(xid));
   bytes.writeBigInt64BE(BigInt(seq), 8);

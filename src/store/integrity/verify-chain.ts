@@ -20,7 +20,8 @@ import type { EvidenceSigner } from './signer.ts';
 const maxCheckpoints = 50;
 const maxRows = 4_000;
 /**
- * A checkpoint seals about a thousand rows. If its interval has more than this, rows were inserted.
+ * A checkpoint seals about a thousand rows at most. If its interval has more rows than this, rows
+ * were inserted.
  */
 const maxIntervalRows = 20_000;
 const maxFaults = 500;
@@ -47,12 +48,14 @@ interface SignedCut {
   before: bigint;
 }
 
-export async function sealedKeys(db: Queryable): Promise<{ kid: string; public_key: string; introduced_at: Date }[]> {
+export async function listSealedKeys(
+  db: Queryable,
+): Promise<{ kid: string; public_key: string; introduced_at: Date }[]> {
   return db.query('select kid, public_key, introduced_at from evidence_keys order by checkpoint');
 }
 
-async function knownKeys(db: Queryable, signer: EvidenceSigner): Promise<KeyObject[]> {
-  const stored = (await sealedKeys(db)).flatMap(({ public_key }) => {
+async function listKnownKeys(db: Queryable, signer: EvidenceSigner): Promise<KeyObject[]> {
+  const stored = (await listSealedKeys(db)).flatMap(({ public_key }) => {
     try {
       return [createPublicKey({ key: Buffer.from(public_key, 'base64'), format: 'der', type: 'spki' })];
     } catch {
@@ -67,16 +70,17 @@ async function knownKeys(db: Queryable, signer: EvidenceSigner): Promise<KeyObje
  * here, so that a server can page through evidence whose key it has lost. The client checks every
  * cut again with the keys that it trusts.
  */
-async function signedCuts(db: Queryable, signer: EvidenceSigner): Promise<SignedCut[]> {
+async function readSignedCuts(db: Queryable, signer: EvidenceSigner): Promise<SignedCut[]> {
   const rows = await db.query<{ position: string; body: string; signature: Buffer }>(
     `select position, body, signature
      from evidence_checkpoints
      where kind = 'cut'
+       -- Pages verify checkpoints from position 1 on.
        and position >= 1
      order by position`,
   );
   if (rows.length === 0) return [];
-  const keys = await knownKeys(db, signer);
+  const keys = await listKnownKeys(db, signer);
   return rows.flatMap(({ position, body, signature }) => {
     const checkpoint = { body, signature: signature.toString('base64') };
     const read = readCheckpoint(body);
@@ -88,9 +92,10 @@ async function signedCuts(db: Queryable, signer: EvidenceSigner): Promise<Signed
 
 const cursorOrStart = (text: string): Cursor => parseCursor(text) ?? startCursor;
 
-async function rowsBetween(db: Queryable, after: Cursor, through: Cursor): Promise<RowText[]> {
+async function readRowsBetween(db: Queryable, after: Cursor, through: Cursor): Promise<RowText[]> {
   return db.query<RowText>(
-    `select ${rowTextColumns} from evidence
+    `select ${rowTextColumns}
+     from evidence
      where (xid, seq) > ($1::xid8, $2::bigint)
        and (xid, seq) <= ($3::xid8, $4::bigint)
      order by evidence.xid, evidence.seq
@@ -100,14 +105,17 @@ async function rowsBetween(db: Queryable, after: Cursor, through: Cursor): Promi
 }
 
 /**
- * Reads late entries of an interval. An entry counts only if its checkpoint is of kind `late`,
- * because that checkpoint is verified too.
+ * Reads the late entries of an interval. An entry counts only if its checkpoint is of kind `late`,
+ * because `verifyLate` compares such entries with the signed list.
  */
-async function lateBetween(db: Queryable, after: Cursor, through: Cursor): Promise<PlacedEntry[]> {
+async function readLateEntries(db: Queryable, after: Cursor, through: Cursor): Promise<PlacedEntry[]> {
   const rows = await db.query<{ checkpoint: string; layer: string; entry: Buffer; body: string }>(
     `select late.checkpoint, late.layer, late.entry, sealed.body
      from evidence_late_rows late
-     join evidence_checkpoints sealed on sealed.position = late.checkpoint and sealed.position >= 1
+     join evidence_checkpoints sealed
+       on sealed.position = late.checkpoint
+       -- Pages verify checkpoints from position 1 on.
+       and sealed.position >= 1
      where (late.xid, late.seq) > ($1::xid8, $2::bigint)
        and (late.xid, late.seq) <= ($3::xid8, $4::bigint)`,
     [after.xid, after.seq, through.xid, through.seq],
@@ -119,20 +127,20 @@ async function lateBetween(db: Queryable, after: Cursor, through: Cursor): Promi
   });
 }
 
-const keyOf = (entry: SealedEntry): string => `${entry.partition} ${packEntries([entry]).toString('latin1')}`;
+const toEntryId = (entry: SealedEntry): string => `${entry.partition} ${packEntries([entry]).toString('latin1')}`;
 
 interface Page {
   db: Queryable;
   cuts: SignedCut[];
   faults: EvidenceFault[];
   cutRows: Map<number, number>;
-  /** The number of rows that were not compared, because their interval had too many. */
+  /** The number of rows of intervals with too many rows, which were not all compared. */
   uncompared: number;
 }
 
-const rowFault = (fault: RowFault): EvidenceFault => ({ checkpoint: null, until: null, ...fault });
+const toRowFault = (fault: RowFault): EvidenceFault => ({ checkpoint: null, until: null, ...fault });
 
-const segmentFault = (body: CheckpointBody, segment: CheckpointBody['segments'][number]): EvidenceFault => ({
+const toSegmentFault = (body: CheckpointBody, segment: CheckpointBody['segments'][number]): EvidenceFault => ({
   code: 'segment_changed',
   checkpoint: body.position,
   partition: segment.partition,
@@ -143,7 +151,7 @@ const segmentFault = (body: CheckpointBody, segment: CheckpointBody['segments'][
 });
 
 /** Reads the entries of a checkpoint, and the segments that differ from the signed ones. */
-async function entriesOf(
+async function readEntries(
   page: Page,
   body: CheckpointBody,
 ): Promise<{ entries: PlacedEntry[]; changed: CheckpointBody['segments'] }> {
@@ -165,7 +173,7 @@ async function entriesOf(
   return { entries, changed };
 }
 
-function cutOf(page: Page, entry: PlacedEntry): SignedCut | undefined {
+function findCut(page: Page, entry: PlacedEntry): SignedCut | undefined {
   return page.cuts.find(
     ({ partition, before, position }) =>
       partition === entry.partition && entry.at < before && position > entry.checkpoint,
@@ -176,7 +184,7 @@ function cutOf(page: Page, entry: PlacedEntry): SignedCut | undefined {
  * Returns a fault for each changed segment. If only the stored list was changed, the rows
  * themselves still match the signed head.
  */
-function faultsOfChanged(
+function toSegmentFaults(
   body: CheckpointBody,
   changed: CheckpointBody['segments'],
   present: SealedEntry[],
@@ -184,7 +192,7 @@ function faultsOfChanged(
   return changed.map((segment) => {
     const rows = present.filter(({ partition }) => partition === segment.partition);
     const isIntact = rows.length === segment.rows && chainHead(segment.from, packEntries(rows)) === segment.head;
-    return { ...segmentFault(body, segment), ...(isIntact && { code: 'segment_list_changed' as const }) };
+    return { ...toSegmentFault(body, segment), ...(isIntact && { code: 'segment_list_changed' as const }) };
   });
 }
 
@@ -192,14 +200,16 @@ function faultsOfChanged(
  * Reads the rows of an interval. If too many rows were inserted, reads only rows at sealed
  * positions, and counts the rows as uncompared.
  */
-async function rowsOfInterval(page: Page, after: Cursor, through: Cursor, sealed: SealedEntry[]): Promise<RowText[]> {
-  const rows = await rowsBetween(page.db, after, through);
+async function readInterval(page: Page, after: Cursor, through: Cursor, sealed: SealedEntry[]): Promise<RowText[]> {
+  const rows = await readRowsBetween(page.db, after, through);
   if (rows.length <= maxIntervalRows) return rows;
   page.uncompared += rows.length;
   return page.db.query<RowText>(
-    `select ${rowTextColumns} from evidence
+    `select ${rowTextColumns}
+     from evidence
      where (xid, seq) in (
-       select xid::xid8, seq from unnest($1::text[], $2::bigint[]) as sealed(xid, seq)
+       select xid::xid8, seq
+       from unnest($1::text[], $2::bigint[]) as sealed(xid, seq)
      )
      limit ${maxIntervalRows}`,
     [sealed.map(({ xid }) => String(xid)), sealed.map(({ seq }) => String(seq))],
@@ -209,21 +219,21 @@ async function rowsOfInterval(page: Page, after: Cursor, through: Cursor, sealed
 async function verifyRows(page: Page, body: CheckpointBody): Promise<number> {
   const after = cursorOrStart(body.after);
   const through = cursorOrStart(body.through);
-  const { entries, changed } = await entriesOf(page, body);
-  const late = await lateBetween(page.db, after, through);
-  const rows = await rowsOfInterval(page, after, through, [...entries, ...late]);
+  const { entries, changed } = await readEntries(page, body);
+  const late = await readLateEntries(page.db, after, through);
+  const rows = await readInterval(page, after, through, [...entries, ...late]);
   const present = rows.map((row): SealedEntry => ({ ...entryOf(row), partition: row.layer }));
-  const lateKeys = new Set(late.map(keyOf));
-  const inOrder = present.filter((entry) => !lateKeys.has(keyOf(entry)));
-  page.faults.push(...faultsOfChanged(body, changed, inOrder));
+  const lateIds = new Set(late.map(toEntryId));
+  const notLate = present.filter((entry) => !lateIds.has(toEntryId(entry)));
+  page.faults.push(...toSegmentFaults(body, changed, notLate));
   // Skip the rows of a changed segment: its fault covers them, and all would appear as inserted.
   const skippedPartitions = new Set(changed.map(({ partition }) => partition));
   const comparable = present.filter(({ partition }) => !skippedPartitions.has(partition));
   const sealed = [...entries, ...late].filter(({ partition }) => !skippedPartitions.has(partition));
-  const compared = compareRows(sealed, comparable, (entry) => cutOf(page, entry as PlacedEntry) !== undefined);
-  page.faults.push(...compared.faults.map(rowFault));
+  const compared = compareRows(sealed, comparable, (entry) => findCut(page, entry as PlacedEntry) !== undefined);
+  page.faults.push(...compared.faults.map(toRowFault));
   for (const entry of compared.cut) {
-    const position = cutOf(page, entry as PlacedEntry)?.position ?? 0;
+    const position = findCut(page, entry as PlacedEntry)?.position ?? 0;
     page.cutRows.set(position, (page.cutRows.get(position) ?? 0) + 1);
   }
   return compared.matched;
@@ -231,31 +241,33 @@ async function verifyRows(page: Page, body: CheckpointBody): Promise<number> {
 
 /** Compares the signed list of late entries with the rows of `evidence_late_rows`. */
 async function verifyLate(page: Page, body: CheckpointBody): Promise<void> {
-  const { entries, changed } = await entriesOf(page, body);
-  page.faults.push(...changed.map((segment) => segmentFault(body, segment)));
+  const { entries, changed } = await readEntries(page, body);
+  page.faults.push(...changed.map((segment) => toSegmentFault(body, segment)));
   const rows = await page.db.query<{ layer: string; entry: Buffer }>(
     'select layer, entry from evidence_late_rows where checkpoint = $1',
     [body.position],
   );
-  const signed = entries.map(keyOf).sort();
+  const signed = entries.map(toEntryId).sort();
   const stored = rows.map(({ layer, entry }) => `${layer} ${entry.toString('latin1')}`).sort();
   if (changed.length === 0 && JSON.stringify(signed) !== JSON.stringify(stored))
     page.faults.push(
       ...body.segments.map((segment) => ({
-        ...segmentFault(body, segment),
+        ...toSegmentFault(body, segment),
         code: 'segment_list_changed' as const,
       })),
     );
 }
 
-async function unsealedTail(db: Queryable): Promise<UnsealedTail> {
+async function readUnsealedTail(db: Queryable): Promise<UnsealedTail> {
   const [row] = await db.query<{ rows: number; oldest_at: Date | null }>(
     `select count(*)::int as rows, min(at) as oldest_at
      from (
-       select at from evidence
+       select at
+       from evidence
        where (xid, seq) > coalesce(
          (
-           select (through_xid, through_seq) from evidence_checkpoints
+           select (through_xid, through_seq)
+           from evidence_checkpoints
            order by position desc
            limit 1
          ),
@@ -263,7 +275,7 @@ async function unsealedTail(db: Queryable): Promise<UnsealedTail> {
        )
        order by xid, seq
        limit ${maxTailRows}
-     ) newest`,
+     ) unsealed`,
   );
   return { rows: row?.rows ?? 0, oldest_at: row?.oldest_at?.toISOString() ?? null };
 }
@@ -277,7 +289,7 @@ export async function verifyPage(db: Queryable, signer: EvidenceSigner, from: nu
      limit ${maxCheckpoints + 1}`,
     [from],
   );
-  const page: Page = { db, cuts: await signedCuts(db, signer), faults: [], cutRows: new Map(), uncompared: 0 };
+  const page: Page = { db, cuts: await readSignedCuts(db, signer), faults: [], cutRows: new Map(), uncompared: 0 };
   const checkpoints: Checkpoint[] = [];
   let rows = 0;
   for (const { body, signature } of stored.slice(0, maxCheckpoints)) {
@@ -295,6 +307,6 @@ export async function verifyPage(db: Queryable, signer: EvidenceSigner, from: nu
     more_faults: Math.max(0, page.faults.length - maxFaults) + page.uncompared,
     cuts: [...page.cutRows].map(([checkpoint, count]) => ({ checkpoint, rows: count })),
     next: next ? Number(next.position) : null,
-    tail: next ? null : await unsealedTail(db),
+    tail: next ? null : await readUnsealedTail(db),
   };
 }

@@ -11,7 +11,7 @@ import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { ServerIdentity } from '../../contract/fleet/overview.ts';
 import type { EvidenceTail } from '../evidence/tail.ts';
 import type { Database } from '../pg/database.ts';
-import { keySet, type TaskKeyRow, taskKeyRows } from './task-keys/key-set.ts';
+import { createKeySet, listTaskKeys, type TaskKeyRow } from './task-keys/key-set.ts';
 import { maintainTaskKeys, newTaskKey, type RotatedTaskKey, rotateTaskKey, storeTaskKey } from './task-keys/rotate.ts';
 
 interface InstallationRow {
@@ -31,7 +31,7 @@ export const defaultTaskKeyPolicy: TaskKeyPolicy = {
   task_key_overlap_seconds: 86_400,
 };
 
-export interface EnrollmentClaims {
+export interface EnrollmentIds {
   pool: string;
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
@@ -46,8 +46,8 @@ export interface Installation {
   /** How often agents fetch the keys. Several fetches fit between an announcement and first use. */
   readonly task_key_refresh_seconds: number;
   /**
-   * Rotates the key in the caller's transaction. All replicas reload the keys when they read the
-   * fact of the rotation.
+   * Rotates the key. `db` may belong to a transaction of the caller (`withinTransaction`). All
+   * replicas reload the keys when they read the fact of the rotation.
    */
   rotateTaskKey(db: Database, by: { actor: Actor; correlation_id: CorrelationId }): Promise<RotatedTaskKey>;
   /**
@@ -60,8 +60,8 @@ export interface Installation {
    * Returns a token that is authenticated over pool, node and instance. It lets the server
    * recognize a machine that registers before the row of its instance is committed.
    */
-  enrollmentToken(claims: EnrollmentClaims): string;
-  readEnrollmentToken(token: string): EnrollmentClaims | undefined;
+  signEnrollmentToken(ids: EnrollmentIds): string;
+  readEnrollmentToken(token: string): EnrollmentIds | undefined;
   signTask<T extends object>(unsigned: T): T & { kid: string; signature: string };
   /**
    * Signs a nonce of the client, which proves that this installation is replying now. The statement
@@ -82,7 +82,7 @@ async function loadOrCreate(db: Database, now: Date): Promise<{ row: Installatio
     if (inserted.length > 0) await storeTaskKey(tx, newTaskKey(now));
     const [row] = await tx.query<InstallationRow>('select * from installation');
     if (!row) throw new Error('the installation has no row');
-    return { row, keys: await taskKeyRows(tx) };
+    return { row, keys: await listTaskKeys(tx) };
   });
 }
 
@@ -107,32 +107,32 @@ export async function openInstallation(
   { task_key_seconds, task_key_overlap_seconds: overlap_seconds }: TaskKeyPolicy = defaultTaskKeyPolicy,
 ): Promise<Installation> {
   const { row, keys: loaded } = await loadOrCreate(db, now);
-  let keys = keySet(loaded);
+  let keys = createKeySet(loaded);
   const reloadTaskKeys = async () => {
-    keys = keySet(await taskKeyRows(db));
+    keys = createKeySet(await listTaskKeys(db));
   };
-  const signBody = <T extends object>(unsigned: T, { row: { kid }, private_key } = keys.signing(clock.nowMs())) => {
+  const signBody = <T extends object>(unsigned: T, { row: { kid }, private_key } = keys.findSigning(clock.nowMs())) => {
     const body = { ...unsigned, kid };
     return { ...body, signature: sign(null, Buffer.from(canonicalJson(body)), private_key).toString('base64') };
   };
   return {
     installation_id: row.installation_id,
     get task_keys() {
-      return keys.accepted(clock.nowMs());
+      return keys.listAccepted(clock.nowMs());
     },
     get former_task_keys() {
-      return keys.former(clock.nowMs());
+      return keys.listFormer(clock.nowMs());
     },
     task_key_refresh_seconds: overlap_seconds / 4,
-    rotateTaskKey: (tx, by) => rotateTaskKey(tx, { now: currentTime(clock), overlap_seconds, ...by }),
+    rotateTaskKey: (callerDb, by) => rotateTaskKey(callerDb, { now: currentTime(clock), overlap_seconds, ...by }),
     async maintainTaskKeys() {
       const changed = await maintainTaskKeys(db, { now: currentTime(clock), overlap_seconds }, task_key_seconds);
       await reloadTaskKeys();
       return changed;
     },
     reloadTaskKeys,
-    enrollmentToken: (claims) =>
-      sealWith(row.enrollment_secret, 'swe', JSON.stringify([claims.pool, claims.node_id, claims.node_instance_id])),
+    signEnrollmentToken: (ids) =>
+      sealWith(row.enrollment_secret, 'swe', JSON.stringify([ids.pool, ids.node_id, ids.node_instance_id])),
     readEnrollmentToken(token) {
       const text = unsealWith(row.enrollment_secret, 'swe', token);
       if (text === undefined) return undefined;
@@ -142,9 +142,11 @@ export async function openInstallation(
     signTask: (unsigned) => signBody(unsigned),
     identify(nonce) {
       const now_ms = clock.nowMs();
-      const signing = keys.signing(now_ms);
+      const signing = keys.findSigning(now_ms);
       const { public_key, endorsed_by, endorsement } = signing.row;
-      const others = [...keys.former(now_ms), ...keys.accepted(now_ms)].filter(({ kid }) => kid !== signing.row.kid);
+      const others = [...keys.listFormer(now_ms), ...keys.listAccepted(now_ms)].filter(
+        ({ kid }) => kid !== signing.row.kid,
+      );
       const statement = { service: 'slipway' as const, installation_id: row.installation_id, nonce, public_key };
       // A client that knows only an earlier key follows the endorsements to the current one.
       const links = endorsed_by && endorsement ? { endorsed_by, endorsement, other_keys: others } : {};

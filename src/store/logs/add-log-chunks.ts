@@ -1,7 +1,7 @@
 /**
  * Appends the lines that agents ship to the logs of nodes. The statement that adds a batch also
- * advances the end of the instance's log, and adds nothing unless that end is before the batch's
- * first line. A batch that arrives twice, on any replica, is therefore stored once.
+ * advances the end of the instance's log, and requires that this end is before the first line of
+ * the batch. A batch that arrives twice, on any replica, is therefore stored once.
  */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
@@ -101,8 +101,8 @@ const addAfterEnd = `
  * first chunk of an instance, whose end has no row yet; `addNewLines` adds those.
  */
 export async function addChunks(db: Queryable, chunks: readonly ShippedChunk[]): Promise<AddedChunk[]> {
-  const ofChunks = <T>(value: (chunk: Chunk) => T) => chunks.map(({ chunk }) => value(chunk));
-  const lengths = ofChunks(({ content }) => content.length);
+  const mapChunks = <T>(value: (chunk: Chunk) => T) => chunks.map(({ chunk }) => value(chunk));
+  const lengths = mapChunks(({ content }) => content.length);
   let start = 0;
   const starts = lengths.map((length) => {
     const chunkStart = start;
@@ -112,14 +112,14 @@ export async function addChunks(db: Queryable, chunks: readonly ShippedChunk[]):
   const values = [
     chunks.map(({ node_instance_id }) => node_instance_id),
     chunks.map(({ node_id }) => node_id),
-    ofChunks(({ first_seq }) => first_seq),
-    ofChunks(({ last_seq }) => last_seq),
-    ofChunks(({ last_at }) => last_at),
-    ofChunks(({ lines }) => lines),
-    ofChunks(({ raw_bytes }) => raw_bytes),
-    ofChunks(({ packing }) => packing),
+    mapChunks(({ first_seq }) => first_seq),
+    mapChunks(({ last_seq }) => last_seq),
+    mapChunks(({ last_at }) => last_at),
+    mapChunks(({ lines }) => lines),
+    mapChunks(({ raw_bytes }) => raw_bytes),
+    mapChunks(({ packing }) => packing),
     starts,
-    Buffer.concat(ofChunks(({ content }) => content)),
+    Buffer.concat(mapChunks(({ content }) => content)),
     lengths,
   ];
   return db.query<AddedChunk>(addAfterEnd, values, { prepared: true });

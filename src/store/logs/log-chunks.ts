@@ -48,24 +48,24 @@ export async function packLines(lines: readonly ShippedLine[]): Promise<Chunk> {
 }
 
 /** Returns the record of each line unparsed, because most readers discard most lines. */
-export async function recordsOf({ packing, content }: PackedContent): Promise<string[]> {
+export async function unpackRecords({ packing, content }: PackedContent): Promise<string[]> {
   const raw = packing === 'zstd' ? await decompress(content) : content;
   return raw.toString('utf8').split('\n');
 }
 
-export const lineOf = (record: string): ShippedLine => JSON.parse(record) as ShippedLine;
+export const parseLine = (record: string): ShippedLine => JSON.parse(record) as ShippedLine;
 
 const utcMilliseconds = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d\.\d{3}Z$/;
 
 /** Normalizes a time to UTC milliseconds, so that times sort as text. */
-export function inUtc(at: string): string {
+export function toUtc(at: string): string {
   if (utcMilliseconds.test(at)) return at;
   // JavaScript cannot parse leap seconds.
   return new Date(at.toUpperCase().replace(/:60(?=[.Z+-])/, ':59')).toISOString();
 }
 
 /** Sorts lines by number, and removes later lines with the same number. */
-export function inOrder(lines: readonly ShippedLine[]): readonly ShippedLine[] {
+export function sortLines(lines: readonly ShippedLine[]): readonly ShippedLine[] {
   const isOrdered = lines.every((line, place) => place === 0 || line.seq > (lines[place - 1]?.seq ?? 0));
   if (isOrdered) return lines;
   const sorted = lines.toSorted((a, b) => a.seq - b.seq);

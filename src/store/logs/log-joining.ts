@@ -5,11 +5,11 @@
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { Database, Transaction } from '../pg/database.ts';
 import { chargedBytes, looseBelowBytes } from './add-log-chunks.ts';
-import { lineOf, type Packing, packLines, recordsOf } from './log-chunks.ts';
+import { type Packing, packLines, parseLine, unpackRecords } from './log-chunks.ts';
 
-/** Chunks are joined when an instance has this many small ones. */
-export const manyLoose = 64;
-const maxAtOnce = 4 * manyLoose;
+/** Small chunks are joined when an instance has this many. */
+export const minLooseToJoin = 64;
+const maxReadChunks = 4 * minLooseToJoin;
 
 interface LooseRow {
   last_seq: string;
@@ -40,8 +40,8 @@ function groupNeighbors(rows: readonly LooseRow[]): LooseRow[][] {
 }
 
 async function joinGroup(tx: Transaction, node_instance_id: NodeInstanceId, group: LooseRow[]): Promise<void> {
-  const records = await Promise.all(group.map(recordsOf));
-  const chunk = await packLines(records.flat().map(lineOf));
+  const records = await Promise.all(group.map(unpackRecords));
+  const chunk = await packLines(records.flat().map(parseLine));
   const [first] = group;
   await tx.query('delete from node_log_chunks where node_instance_id = $1 and last_seq = any($2::bigint[])', [
     node_instance_id,
@@ -77,7 +77,7 @@ export async function joinLooseChunks(db: Database, node_instance_id: NodeInstan
        where node_instance_id = $1
        order by last_seq desc
        limit $2`,
-      [node_instance_id, maxAtOnce],
+      [node_instance_id, maxReadChunks],
     );
     for (const group of groupNeighbors(rows.reverse())) await joinGroup(tx, node_instance_id, group);
     await tx.query(

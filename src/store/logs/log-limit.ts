@@ -1,6 +1,6 @@
 /**
- * Limits the stored logs of a node. Drops the oldest lines and replaces them with one line that
- * states their number.
+ * Limits the stored logs of a node. Drops the oldest lines. For each instance and allocation, one
+ * line then states the number of dropped lines.
  */
 import type { NodeId } from '../../base/ids.ts';
 import { type Database, single } from '../pg/database.ts';

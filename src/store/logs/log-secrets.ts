@@ -4,7 +4,7 @@
  * stored lines show whether a key is open.
  */
 import type { NodeInstanceId } from '../../base/ids.ts';
-import { followKeyLines, mayContinueKey, type OpenKey } from '../../base/redaction/key-lines.ts';
+import { createKeyLines, mayContinueKey, type OpenKey } from '../../base/redaction/key-lines.ts';
 import { type Redactor, redactionMark } from '../../base/redaction/redact.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
@@ -40,7 +40,7 @@ export function createLogSecrets(db: Database): LogSecrets {
 
   const readOpenKeys = async (instance: NodeInstanceId, before: number): Promise<Keys> => {
     const { items } = await readLines(db, { instance, tail: true, visibility: wholeFleet, limit: maxKeyLines });
-    const keys = followKeyLines(undefined, redactionMark);
+    const keys = createKeyLines(undefined, redactionMark);
     for (const { seq, stream, line } of items) if (seq < before) keys.isInside(stream, line);
     return keys.open();
   };
@@ -67,7 +67,7 @@ export function createLogSecrets(db: Database): LogSecrets {
         openKeys.delete(instance);
         return lines.map((each) => ({ ...each, line: redactText(each.line) }));
       }
-      const keys = followKeyLines(openBefore);
+      const keys = createKeyLines(openBefore);
       const redacted = lines.map((each) => ({
         ...each,
         line: keys.isInside(each.stream, each.line) ? redactionMark : redactText(each.line),

@@ -7,8 +7,8 @@ import type { ShippedLine } from '../../contract/agent/agent.ts';
 import { type Database, StoreUnavailable } from '../pg/database.ts';
 import type { PoolRedactors } from '../rows/secrets/pool-redactors.ts';
 import { type AddedChunk, addChunks, addNewLines, type LogOwner, type ShippedChunk } from './add-log-chunks.ts';
-import { inOrder, inUtc, packLines } from './log-chunks.ts';
-import { joinLooseChunks, manyLoose } from './log-joining.ts';
+import { packLines, sortLines, toUtc } from './log-chunks.ts';
+import { joinLooseChunks, minLooseToJoin } from './log-joining.ts';
 import { cutLog } from './log-limit.ts';
 import { createLogSecrets } from './log-secrets.ts';
 
@@ -18,7 +18,7 @@ export interface StoredLines extends LogOwner {
 }
 
 /** Converts stored lines to the format of log forwarders. */
-export function forwardedLines({ node_id, node_instance_id, ids, lines }: StoredLines): ForwardedLine[] {
+export function toForwardedLines({ node_id, node_instance_id, ids, lines }: StoredLines): ForwardedLine[] {
   const { allocation_id, correlation_id, workflow_id } = ids;
   const all = { node_id, node_instance_id, allocation_id, correlation_id, workflow_id };
   const setIds = Object.fromEntries(Object.entries(all).flatMap(([name, id]) => (id === null ? [] : [[name, id]])));
@@ -48,6 +48,8 @@ interface PendingBatch extends ShippedChunk {
 }
 
 const maxStatementBytes = 8 * 1024 * 1024;
+/** The limit of a node is checked after each addition of this share of it. */
+const uncheckedShare = 1 / 16;
 
 export function createLogWriter({
   db,
@@ -86,11 +88,11 @@ export function createLogWriter({
   };
 
   const compact = async ({ node_instance_id, node_id }: LogOwner, ids: AddedChunk) => {
-    const isLimitDue = Number(ids.unchecked_bytes) > most_bytes_per_node / 16;
-    if ((ids.loose_chunks < manyLoose && !isLimitDue) || compactingNodes.has(node_id)) return;
+    const isLimitDue = Number(ids.unchecked_bytes) > most_bytes_per_node * uncheckedShare;
+    if ((ids.loose_chunks < minLooseToJoin && !isLimitDue) || compactingNodes.has(node_id)) return;
     compactingNodes.add(node_id);
     try {
-      if (ids.loose_chunks >= manyLoose) await joinLooseChunks(db, node_instance_id);
+      if (ids.loose_chunks >= minLooseToJoin) await joinLooseChunks(db, node_instance_id);
       if (isLimitDue) await cutLog(db, node_id, most_bytes_per_node);
     } catch (error) {
       // The counters in the database stay, so the next write tries again.
@@ -150,7 +152,7 @@ export function createLogWriter({
 
   return {
     async store({ node_id, node_instance_id, pool }, shipped) {
-      const normalized = inOrder(shipped).map(({ seq, at, stream, line }) => ({ seq, at: inUtc(at), stream, line }));
+      const normalized = sortLines(shipped).map(({ seq, at, stream, line }) => ({ seq, at: toUtc(at), stream, line }));
       const lines = await secrets.redactLines(node_instance_id, normalized, await pool_redactors.of(pool));
       const chunk = await packLines(lines);
       const { promise, resolve, reject } = Promise.withResolvers<number>();

@@ -12,7 +12,7 @@ import type { Database } from '../pg/database.ts';
 import { createPoolRedactors } from '../rows/secrets/pool-redactors.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { createLogWriter, type LogWriter } from './log-writer.ts';
-import { lastLines, parseLogCursor, readLines } from './node-logs.ts';
+import { parseLogCursor, readLastLines, readLines } from './node-logs.ts';
 
 let store: TestStore;
 let db: Database;
@@ -56,7 +56,7 @@ const page = { visibility: wholeFleet, limit: 1000 };
 
 const linesFrom = (first: number, last: number, text?: (seq: number) => string) =>
   Array.from({ length: last - first + 1 }, (_, i) => line(first + i, text?.(first + i)));
-const chunksOf = (node_id: string) =>
+const readChunks = (node_id: string) =>
   db.query<{ lines: number; packing: string; raw_bytes: number; bytes: number }>(
     `select lines, packing, raw_bytes, octet_length(content) as bytes
      from node_log_chunks
@@ -74,14 +74,14 @@ test('stores the first version of each line once, although lines are shipped aga
     fc.asyncProperty(fc.array(batch, { maxLength: 8 }), async (batches) => {
       const ids = await createOwner();
       const expected: string[] = [];
-      let known = 0;
+      let lastStored = 0;
       // An agent continues after the acknowledged lines, or repeats some if a reply was lost.
       for (const [round, [length, repeated]] of batches.entries()) {
-        const first = Math.max(1, known + 1 - repeated);
+        const first = Math.max(1, lastStored + 1 - repeated);
         const lines = linesFrom(first, first + length - 1, (seq) => `${seq} of round ${round}`);
-        expected.push(...lines.filter(({ seq }) => seq > known).map((each) => each.line));
-        known = Math.max(known, first + length - 1);
-        expect(await logs.store(ids, lines)).toBe(known);
+        expected.push(...lines.filter(({ seq }) => seq > lastStored).map((each) => each.line));
+        lastStored = Math.max(lastStored, first + length - 1);
+        expect(await logs.store(ids, lines)).toBe(lastStored);
       }
       expect(await readTexts(ids.node_id)).toEqual(expected);
     }),
@@ -141,16 +141,18 @@ test('compresses chunks, and joins chunks of single lines', async () => {
   const ids = await createOwner();
   const textOf = (seq: number) => `GET /v1/items/${seq} 200 in ${seq % 40} ms`;
   await logs.store(ids, linesFrom(1, 1000, textOf));
-  const [whole] = await chunksOf(ids.node_id);
+  const [whole] = await readChunks(ids.node_id);
   expect(whole?.packing).toBe('zstd');
   expect(whole?.bytes).toBeLessThan((whole?.raw_bytes ?? 0) / 4);
   for (let seq = 1001; seq <= 1200; seq++) await logs.store(ids, linesFrom(seq, seq, textOf));
   await logs.settled();
-  expect((await chunksOf(ids.node_id)).length).toBeLessThan(100);
+  expect((await readChunks(ids.node_id)).length).toBeLessThan(100);
   const { items } = await readLines(db, { node_id: ids.node_id, visibility: wholeFleet, limit: 2000 });
   expect(items.map((item) => item.line)).toEqual(linesFrom(1, 1200, textOf).map((each) => each.line));
   const ends = await db.query<{ bytes: string }>('select bytes from node_log_ends where node_id = $1', [ids.node_id]);
-  expect(Number(ends[0]?.bytes)).toBe((await chunksOf(ids.node_id)).reduce((sum, each) => sum + chargedBytes(each), 0));
+  expect(Number(ends[0]?.bytes)).toBe(
+    (await readChunks(ids.node_id)).reduce((sum, each) => sum + chargedBytes(each), 0),
+  );
 });
 
 test('drops the oldest lines of a node over its limit, and adds a line with their number', async () => {
@@ -167,7 +169,7 @@ test('drops the oldest lines of a node over its limit, and adds a line with thei
   expect(dropped).toBe(200 - remaining.length);
   expect(remaining.map(({ seq }) => seq)).toEqual(linesFrom(dropped + 1, 200).map(({ seq }) => seq));
   expect(notice).toMatchObject({ seq: dropped, stream: 'agent' });
-  const storedBytes = (await chunksOf(ids.node_id)).reduce((sum, { bytes }) => sum + bytes, 0);
+  const storedBytes = (await readChunks(ids.node_id)).reduce((sum, { bytes }) => sum + bytes, 0);
   expect(storedBytes).toBeLessThan(6_000);
   // Dropped lines are not stored again.
   expect(await small.store(ids, linesFrom(1, 5))).toBe(200);
@@ -182,11 +184,12 @@ test('charges lines that compress very well by a share of their raw size', async
     await small.store(ids, linesFrom(round * 50 + 1, round * 50 + 50, repeated));
     await small.settled();
   }
-  const chunks = await chunksOf(ids.node_id);
-  const sum = (of: (chunk: (typeof chunks)[number]) => number) => chunks.reduce((all, chunk) => all + of(chunk), 0);
+  const chunks = await readChunks(ids.node_id);
+  const sum = (measure: (chunk: (typeof chunks)[number]) => number) =>
+    chunks.reduce((total, chunk) => total + measure(chunk), 0);
   expect(
     sum(({ bytes }) => bytes),
-    'far from the limit as stored',
+    'the stored bytes are far below the limit',
   ).toBeLessThan(4_000);
   expect(sum(({ raw_bytes }) => raw_bytes)).toBeLessThan(40_000 * maxCompressionCredit);
   const { items } = await readLines(db, { node_id: ids.node_id, ...page });
@@ -248,7 +251,7 @@ test('a search returns all matches, and its cursor points after the last line', 
   const tail = await readLines(db, { node_id: ids.node_id, visibility: wholeFleet, limit: 1, q: 'broken', tail: true });
   expect(tail.items.map(({ seq }) => seq)).toEqual([300]);
   expect(parseLogCursor(tail.next_cursor ?? '')?.seq).toBe(400);
-  expect(await lastLines(db, ids.node_instance_id, 2)).toEqual(['fine 399', 'fine 400']);
+  expect(await readLastLines(db, ids.node_instance_id, 2)).toEqual(['fine 399', 'fine 400']);
 });
 
 test('pages through lines by cursor, and returns the last lines oldest first', async () => {

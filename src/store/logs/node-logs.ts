@@ -6,7 +6,7 @@ import { type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Queryable } from '../pg/database.ts';
 import { parameters } from '../pg/walk.ts';
 import { ofOwnAllocation } from '../visibility.ts';
-import { lineOf, type PackedContent, recordsOf } from './log-chunks.ts';
+import { type PackedContent, parseLine, unpackRecords } from './log-chunks.ts';
 
 export interface LogPosition {
   node_instance_id: string;
@@ -14,7 +14,7 @@ export interface LogPosition {
 }
 
 export interface LogFilter {
-  /** Selects all instances of a node. Without it, set `instance`. */
+  /** Selects all instances of a node. Set this or `instance`. */
   node_id?: string;
   instance?: string;
   allocation_id?: string;
@@ -28,8 +28,8 @@ export interface LogFilter {
   limit: number;
   /** One call reads this many bytes before it returns the position at which to continue. */
   max_read_bytes?: number;
-  /** Returns whether the caller has disconnected. Reading then stops. */
-  gone?(): boolean;
+  /** Stops reading when this returns true, because the caller has disconnected. */
+  isDisconnected?(): boolean;
 }
 
 interface ChunkRow extends PackedContent {
@@ -49,7 +49,7 @@ const maxReadBytes = 32 * 1024 * 1024;
 const minChunkBytes = 16 * 1024;
 
 /** Reads the next chunks after a position, or before it if the filter asks for the last lines. */
-function nextChunks(db: Queryable, filter: LogFilter, from: LogPosition | undefined): Promise<ChunkRow[]> {
+function readNextChunks(db: Queryable, filter: LogFilter, from: LogPosition | undefined): Promise<ChunkRow[]> {
   const { values, bind } = parameters();
   const where: string[] = [];
   if (filter.node_id) where.push(`node_id = ${bind(filter.node_id)}`);
@@ -79,7 +79,7 @@ function nextChunks(db: Queryable, filter: LogFilter, from: LogPosition | undefi
  * Returns two tests of a search: `mayMatch` for an unparsed record, which excludes most lines
  * without parsing them, and `matches` for a parsed line.
  */
-function searchFor(q: string | undefined) {
+function createSearch(q: string | undefined) {
   if (!q) return { mayMatch: () => true, matches: () => true };
   const wanted = q.toLowerCase();
   const escaped = JSON.stringify(wanted).slice(1, -1);
@@ -90,7 +90,7 @@ function searchFor(q: string | undefined) {
 }
 
 export async function readLines(db: Queryable, filter: LogFilter): Promise<LogPage> {
-  const { mayMatch, matches } = searchFor(filter.q);
+  const { mayMatch, matches } = createSearch(filter.q);
   const sinceMs = filter.since ? Date.parse(filter.since) : null;
   const { after, limit, tail = false } = filter;
   const items: LogLine[] = [];
@@ -103,17 +103,17 @@ export async function readLines(db: Queryable, filter: LogFilter): Promise<LogPa
   const matchingLines = async (row: ChunkRow): Promise<LogLine[]> => {
     const { node_instance_id } = row;
     const afterSeq = after?.node_instance_id === node_instance_id ? after.seq : 0;
-    return (await recordsOf(row))
+    return (await unpackRecords(row))
       .filter(mayMatch)
-      .map(lineOf)
+      .map(parseLine)
       .filter((line) => line.seq > afterSeq && matches(line) && (sinceMs === null || Date.parse(line.at) >= sinceMs))
       .map((line) => ({ node_instance_id, ...line }));
   };
 
   const isDone = () =>
-    items.length >= limit || readBytes >= (filter.max_read_bytes ?? maxReadBytes) || filter.gone?.() === true;
+    items.length >= limit || readBytes >= (filter.max_read_bytes ?? maxReadBytes) || filter.isDisconnected?.() === true;
   while (!isEnd && !isDone()) {
-    const rows = await nextChunks(db, filter, lastRead);
+    const rows = await readNextChunks(db, filter, lastRead);
     for (const row of rows) {
       if (isDone()) break;
       readBytes += Math.max(row.raw_bytes, minChunkBytes);
@@ -137,13 +137,13 @@ export async function readLines(db: Queryable, filter: LogFilter): Promise<LogPa
 }
 
 /** Reads the last lines of an instance, oldest first. */
-export async function lastLines(db: Queryable, instance: NodeInstanceId, limit = 200): Promise<string[]> {
+export async function readLastLines(db: Queryable, instance: NodeInstanceId, limit = 200): Promise<string[]> {
   const page = await readLines(db, { instance, tail: true, visibility: wholeFleet, limit });
   return page.items.map(({ line }) => line);
 }
 
 /** Reads the number of the last stored line of an instance, or 0 if it has none. */
-export async function lastStoredSeq(db: Queryable, instance: NodeInstanceId): Promise<number> {
+export async function readLastStoredSeq(db: Queryable, instance: NodeInstanceId): Promise<number> {
   const [end] = await db.query<{ last_seq: string }>('select last_seq from node_log_ends where node_instance_id = $1', [
     instance,
   ]);

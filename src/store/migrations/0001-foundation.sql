@@ -1,4 +1,4 @@
--- The model's tables. Times are given by the caller; the database's own clock is read in one place only (store/database-clock.ts).
+-- The first tables. Callers pass times as parameters.
 
 create table installation (
   singleton boolean primary key default true check (singleton),
@@ -126,7 +126,7 @@ create table instances (
 create index instances_by_node on instances (node_id, attempt);
 create unique index instances_by_enrollment on instances (enrollment_token_hash) where enrollment_token_hash is not null;
 
--- Narrow and without an index on what changes, so that a beat is a HOT update.
+-- Narrow, and no index on a column that changes, so that each heartbeat is a HOT update.
 create table heartbeats (
   node_instance_id text primary key references instances (node_instance_id),
   last_seen_at timestamptz not null,
@@ -169,7 +169,8 @@ create table allocations (
   active_at timestamptz,
   released_at timestamptz
 );
--- One node never serves two allocations. A failed one holds its node only by the node being failed, and so fenced.
+-- One node never serves two allocations. A failed allocation is not in this index: its node has
+-- failed as well, and a failed node is not handed out.
 create unique index allocations_exclusive on allocations (node_id) where status in ('provisioning', 'active', 'releasing', 'release_failed');
 create index allocations_by_node on allocations (node_id) where node_id is not null;
 create index allocations_by_tenant on allocations (tenant, allocation_id);
@@ -219,7 +220,8 @@ create table steps (
   unique (workflow_id, name)
 );
 
--- A door call or an insert that an operation's step made; makes the repeat of a step after a crash change nothing.
+-- A transition or an insert by a step of an operation. If the step runs again after a crash, its
+-- receipt keeps it from making the change again.
 create table step_receipts (
   workflow_id text not null references operations (workflow_id),
   receipt text not null,
@@ -277,7 +279,8 @@ create table idempotency_keys (
 );
 create index idempotency_keys_age on idempotency_keys (created_at);
 
--- Evidence is ordered by commit: readers take rows whose transaction is below every running one, by (xid, seq).
+-- Evidence is read in the order of (xid, seq), and only up to the oldest running transaction. A row
+-- that commits later is behind all rows that were read.
 create sequence evidence_seq;
 create table evidence (
   xid xid8 not null default pg_current_xact_id(),
@@ -302,7 +305,7 @@ create index evidence_by_allocation on evidence (allocation_id, xid, seq) where 
 create index evidence_by_workflow on evidence (workflow_id, xid, seq) where workflow_id is not null;
 create index evidence_audit on evidence (xid, seq) where actor is not null;
 
--- Each layer is cut by time as well, so that retention is dropping a partition.
+-- Each layer is partitioned by time as well, so that retention drops whole partitions.
 do $$
 declare layer text;
 begin

@@ -1,4 +1,4 @@
--- What the rules need to decide right, and to say why.
+-- Columns and tables from which the rules decide, and explain their verdicts.
 
 alter table nodes
   add column clock_from timestamptz,
@@ -8,16 +8,16 @@ alter table nodes
   add column drain_then text check (drain_then in ('hold', 'retire')),
   drop column probe_ok_at;
 update nodes set clock_from = coalesce(registered_at, created_at);
--- Everything held is looked at often, and is usually nothing.
+-- Held nodes are queried often, and usually there are none.
 create index nodes_held on nodes (node_id) where held is not null;
 create index nodes_by_zone on nodes (zone, status) where zone is not null;
--- Which machines never say that they are ready, by the agent they run.
+-- Nodes with the verdict that they never reported that they are ready.
 create index nodes_never_ready on nodes (pool) where (verdict ->> 'rule') = 'stuck-starting';
 
--- An instance that was fenced is no longer listened for; its last beat stays for those who ask.
+-- True for a fenced instance: liveness skips it, and its last heartbeat stays readable.
 alter table heartbeats add column over boolean not null default false;
 
--- Probes run ahead of the rules, which only read this.
+-- Results of the probes, which run before the rules. The rules only read them.
 create table probes (
   node_instance_id text primary key references instances (node_instance_id),
   tried_at timestamptz not null,
@@ -25,7 +25,8 @@ create table probes (
   failure text
 ) with (fillfactor = 50);
 
--- What an instance has shown of its boot: only what is new here counts as advance.
+-- Signs that an instance showed while it booted. Only a sign that is not here yet counts as
+-- progress.
 create table boot_signs (
   node_instance_id text not null references instances (node_instance_id),
   sign text not null,
@@ -33,10 +34,11 @@ create table boot_signs (
   primary key (node_instance_id, sign)
 );
 
--- Up to when each replica has stored every beat it heard.
+-- The replica has stored every heartbeat that it received before this time.
 alter table replicas add column flushed_through timestamptz;
 
--- Times in which no replica could hear anybody. One row each, however many replicas find it.
+-- Periods in which no replica could receive heartbeats. One row each, even if several replicas
+-- find the same period.
 create table ingest_gaps (
   started_at timestamptz primary key,
   ended_at timestamptz not null,
@@ -64,7 +66,8 @@ create table brake_holds (
 create unique index brake_holds_open on brake_holds (kind, rule, scope, name) where ended_at is null;
 create index brake_holds_newest on brake_holds (since);
 
--- How many negative verdicts each pass wrote, so that the brake can count a minute without reading the fleet.
+-- The number of negative verdicts of each pass, so that the brake can count the last minute without
+-- a read of all nodes.
 create table brake_tally (
   at timestamptz not null,
   rule text not null,
@@ -86,8 +89,8 @@ create table maintenance_windows (
   created_at timestamptz not null
 );
 
--- Every boot leaves one row a phase; budgets are learned from them.
--- Written by the door beside what it checks anyway, in hundreds at a time; a foreign key would look up each instance once more.
+-- One row for each phase of a boot. Budgets are learned from these rows. No foreign keys: a
+-- transition inserts hundreds of rows at a time and has already read their instances.
 create table boot_samples (
   node_instance_id text not null,
   phase text not null check (phase in ('provision', 'start')),

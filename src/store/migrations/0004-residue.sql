@@ -1,5 +1,6 @@
--- What is upstream, carries our tags and has no live owner: a leak, or what a forced release could not prove gone.
--- Node and instance are named without a foreign key: what was leaked may never have had a row.
+-- Resources at a provider that have our tags but no live owner: orphans, and resources that a
+-- forced release could not prove gone. No foreign keys to nodes and instances: an orphan may never
+-- have had a row.
 create table residue (
   residue_id text primary key,
   driver text not null,
@@ -26,9 +27,9 @@ create table residue (
   settled_reason text,
   proof jsonb
 );
--- One entry for one thing, however many replicas find it.
+-- One open entry for each resource, even if several replicas find it.
 create unique index residue_open on residue (driver, coalesce(host, ''), resource, coalesce(node_instance_id, '')) where status = 'open';
--- Derived occupancy asks this of every node that is shown or handed out; there is usually nothing.
+-- Read for each node that is shown or handed out, to derive its occupancy. Usually there is no row.
 create index residue_on_node on residue (node_id) where status = 'open' and why = 'force-release';
 create index residue_due on residue (verified_at nulls first) where status = 'open';
 create index residue_known on residue (driver, resource) where status <> 'gone';

@@ -1,9 +1,10 @@
--- What somebody should know: two sides that disagree, or one thing that fails again and again.
+-- Findings: a difference between two sides, or a failure that repeats.
 
 create table findings (
   finding_id text primary key,
   kind text not null check (kind in ('drift', 'repeat-failure')),
-  -- What exactly, and of whom: a node, an allocation, or a pool's generation.
+  -- `what` is the check that found it. `subject` is a node, an allocation or a generation of a
+  -- pool.
   what text not null,
   subject text not null,
   pool text not null,
@@ -17,7 +18,8 @@ create table findings (
   passes integer not null default 1,
   opened_at timestamptz,
   status text not null check (status in ('seen', 'open', 'resolved', 'repaired', 'accepted')),
-  -- Null as long as it stands. One that was accepted stands until the sides agree, so that it is not found anew.
+  -- Null while the finding stands. An accepted finding stands until the two sides agree, so that it
+  -- is not opened again.
   closed_at timestamptz,
   actor jsonb,
   reason text
@@ -26,16 +28,16 @@ create unique index findings_standing on findings (what, subject) where closed_a
 create index findings_by_node on findings (node_id, finding_id) where node_id is not null;
 create index findings_by_status on findings (status, finding_id);
 
--- When a machine's provider was last asked for it, by whichever replica.
+-- When a replica last inspected a machine at its provider.
 create table node_looks (
   node_id text primary key,
   looked_at timestamptz not null
 ) with (fillfactor = 50);
 
--- Machines that should be there: what drift walks through, however many are retired.
+-- Nodes whose machine must exist. The drift watcher walks only these, not the retired ones.
 create index nodes_expected on nodes (node_id) where status in ('starting', 'ready', 'degraded', 'offline', 'quarantined');
--- How long something has been fenced or parked is asked with every scrape.
+-- Each scrape of the metrics reads how long nodes have been fenced and releases have been failing.
 create index nodes_fenced on nodes (pool, status, status_since) where status in ('failed', 'draining', 'cleaning', 'quarantined');
 create index allocations_parked on allocations (pool, status_since) where status = 'release_failed';
--- Which machines were given up lately.
+-- Nodes that failed lately.
 create index evidence_failures on evidence (at) where kind = 'node.failed';

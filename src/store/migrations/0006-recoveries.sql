@@ -1,4 +1,5 @@
--- What a bulk recovery acts on: chosen once, in one statement, and worked off in the order of `ordinal` by whichever replica executes it.
+-- The targets of a bulk recovery. One statement chooses them. The replica that runs the operation
+-- processes them in the order of `ordinal`.
 
 create table recovery_targets (
   workflow_id text not null references operations (workflow_id),
@@ -16,5 +17,5 @@ create table recovery_targets (
   check (allocation_id is not null or node_id is not null)
 );
 create index recovery_targets_by_state on recovery_targets (workflow_id, state, ordinal);
--- The rate cap is counted from here, so that it holds over restarts.
+-- The rate cap counts these rows, so that it also holds after a restart.
 create index recovery_targets_acted on recovery_targets (workflow_id, acted_at) where acted_at is not null;

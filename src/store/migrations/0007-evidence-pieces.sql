@@ -1,5 +1,6 @@
--- Evidence is append-only also for whoever owns it: a role that is no superuser can neither change nor delete what was told, and
--- would have to take that right back first. Each layer is kept in pieces of time, which are made ahead and dropped whole.
+-- Evidence is append-only for the owner of its tables as well: a role that is no superuser can
+-- neither change nor delete facts, unless it first grants itself that right. Each layer consists of
+-- pieces, partitions by time, that are created ahead and dropped whole.
 do $$
 declare
   kept text;
@@ -9,7 +10,7 @@ begin
   end loop;
 end $$;
 
--- What was dropped, and up to when: before that moment nothing can be rebuilt any more.
+-- The dropped pieces. Nothing can be rebuilt from the evidence of a layer before the time `before`.
 create table evidence_cuts (
   piece text primary key,
   layer text not null,
@@ -18,7 +19,7 @@ create table evidence_cuts (
   facts bigint not null
 );
 
--- The pieces of each layer. What fits into none of them is kept beside them, in the rest.
+-- The pieces of each layer. A fact that fits into no piece is in the default partition, `…_rest`.
 create function evidence_pieces() returns table (layer text, piece text, until timestamptz)
 language sql stable set search_path = public, pg_temp as $$
   select substr(parent.relname, 10), leaf.relname::text,
@@ -29,8 +30,8 @@ language sql stable set search_path = public, pg_temp as $$
   where tree.isleaf and pg_get_expr(leaf.relpartbound, leaf.oid) <> 'DEFAULT'
 $$;
 
--- Makes the piece that follows the last one of a layer. The first one takes in all there is so far. Whoever waits for these locks
--- makes everybody else wait behind him, so he gives up soon and comes again.
+-- Creates the next piece of a layer. The first piece takes all facts so far. Other sessions queue
+-- behind one that waits for these locks, so the wait is short, and the caller tries again later.
 create function evidence_extend(of_layer text, wanted_until timestamptz) returns text
 language plpgsql security definer set search_path = public, pg_temp as $$
 declare
@@ -80,7 +81,8 @@ begin
   return made;
 end $$;
 
--- Drops a piece. The only way in which evidence ends, and closed to whatever is younger than a day.
+-- Drops a piece. This is the only way to delete evidence, and it refuses a piece that ended less
+-- than a day ago.
 create function evidence_cut(cut_piece text) returns bigint
 language plpgsql security definer set search_path = public, pg_temp as $$
 declare

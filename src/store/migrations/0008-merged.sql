@@ -1,2 +1,2 @@
--- What facts set, one over the other in the order given: the row that they make.
+-- Merges the columns that several facts set into one row. A later fact overwrites an earlier one.
 create aggregate jsonb_merged(jsonb) (sfunc = jsonb_concat, stype = jsonb, initcond = '{}');

@@ -1,4 +1,5 @@
--- Lines of a node's log, many to a row and compressed. A chunk is known by its last line, since every reader goes on behind a line.
+-- Chunks of log lines, compressed. The key is the last line of the chunk, because a reader
+-- continues after a line.
 create table node_log_chunks (
   node_instance_id text not null,
   last_seq bigint not null,
@@ -7,7 +8,7 @@ create table node_log_chunks (
   first_seq bigint not null,
   last_at timestamptz not null,
   lines integer not null,
-  -- How many lines were cut here: then the chunk is one line, which says so.
+  -- The number of lines that were deleted here. If it is not 0, one line that says so is the chunk.
   dropped bigint not null default 0,
   raw_bytes integer not null,
   packing text not null check (packing in ('zstd', 'none')),
@@ -17,13 +18,15 @@ create table node_log_chunks (
 alter table node_log_chunks alter column content set storage external;
 create index node_log_chunks_by_node on node_log_chunks (node_id, node_instance_id, last_seq);
 
--- How far each instance has come. Whoever adds to its log moves this row, so what comes twice is seen, from whichever replica.
+-- The last stored line of each instance. Each writer updates this row, so that lines sent twice are
+-- detected, also by another replica.
 create table node_log_ends (
   node_instance_id text primary key references instances (node_instance_id),
   node_id text not null,
   last_seq bigint not null default 0,
   bytes bigint not null default 0,
-  -- What came since the limit of the node was last looked at, and since small chunks were last joined.
+  -- Bytes since the limit of the node was last checked, and chunks since small ones were last
+  -- joined.
   unchecked_bytes bigint not null default 0,
   loose_chunks integer not null default 0
 );

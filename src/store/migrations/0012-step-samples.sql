@@ -1,4 +1,4 @@
--- What each step took on each pool: what people are told to expect of the next one comes from here, and from nowhere else.
+-- The duration of each step on each pool. Estimates of step durations come only from these rows.
 create table step_samples (
   workflow_id text not null,
   step text not null,
@@ -10,9 +10,10 @@ create table step_samples (
 create index step_samples_by_step on step_samples (pool, step, at desc);
 create index step_samples_by_age on step_samples (at);
 
--- The pool that an operation's machine belongs to; null where it is about many.
+-- The pool of the operation's machine. Null for an operation on many machines.
 alter table operations add column pool text;
--- How far it was last told to be. Percent never falls below it, whatever clocks and retries do.
+-- The last published percentage. A later one is never lower, even after a retry or a clock change.
 alter table operations add column percent double precision not null default 0;
--- What the pool's earlier runs took, as it was known when the operation was queued: samples that come later move no bar that people watch.
+-- The durations of the pool's earlier runs when the operation was queued. Later samples do not move
+-- a progress bar that somebody watches.
 alter table steps add column expected jsonb;

@@ -1,5 +1,5 @@
--- Fleets of another kind come in through a front door of their own, in their own words. By which one an instance came, how often it said that
--- it would beat, and which of its processes it said to be: nothing that we assign reaches such a client.
+-- For clients of a foreign protocol: the protocol (`door`), the heartbeat interval that the client
+-- announced, and the process that it named. Such a client cannot take an interval that we assign.
 alter table instances add column door text;
 alter table instances add column announced_interval_seconds double precision;
 alter table instances add column client_instance text;

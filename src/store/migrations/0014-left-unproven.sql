@@ -1,4 +1,4 @@
--- Whoever tries again elsewhere takes the allocation along, and with it the only sign that the machine left behind had served somebody. The sign
--- stays with the machine, until something is proven of it.
+-- A retry on another machine moves the allocation, the only record that the former machine served a
+-- tenant. This column keeps that record with the former machine until a proof about it exists.
 alter table instances add column unproven_since timestamptz;
 create index instances_unproven on instances (node_id) where unproven_since is not null;

@@ -1,9 +1,9 @@
--- What a pool makes (image, spec, class) since which generation, when an operator last spoke of its budget or make, and what its
--- boots have taught since.
+-- The generation since which the pool has its present make (image, spec, class), when an operator
+-- last changed its budget or make, and the budget that was learned since.
 alter table pools
   add column make_generation integer not null default 1,
   add column budget_said_at timestamptz,
-  -- When an operator last gave a pool another number; it stands for a day.
+  -- When an operator last changed the fixed number of seconds. That number applies for a day.
   add column number_said_at timestamptz,
   add column learned jsonb;
 
@@ -14,10 +14,10 @@ update pools set budget_said_at = updated_at, make_generation = coalesce((
     and (former.document -> 'spec', former.document -> 'runtime_class', former.document -> 'requires')
       is distinct from (present.document -> 'spec', present.document -> 'runtime_class', present.document -> 'requires')), 1);
 
--- A replica of the version before, which does not know the column, goes on declaring pools.
+-- A replica of the previous version does not know the column and still declares pools.
 alter table pools alter column budget_said_at set default to_timestamp(0), alter column budget_said_at set not null;
 
--- Each move of a learned budget: no more than a quarter of it in any 24 hours.
+-- Each change of a learned budget. Within 24 hours it may change by at most a quarter.
 create table budget_changes (
   pool text not null references pools (name),
   at timestamptz not null,
@@ -26,5 +26,5 @@ create table budget_changes (
   primary key (pool, at)
 );
 
--- What another budget would have done is asked of all recorded boots of a pool.
+-- A what-if reads all recorded boots of a pool.
 create index boot_samples_by_seconds on boot_samples (pool, phase, outcome, seconds);

@@ -1,6 +1,7 @@
--- Boots that have become slower are something that somebody should know of.
+-- A finding for boots that have become slower.
 alter table findings drop constraint findings_kind_check;
 alter table findings add constraint findings_kind_check check (kind in ('drift', 'repeat-failure', 'boot-shift'));
 
--- Boots in the order in which they began: of many that begin at once, the quick ones end first, and would seem the former ones.
+-- Orders boots by their start. If many start at once, the quick ones end first, and in the order of
+-- their ends they would look like an earlier, faster group.
 create index boot_samples_by_start on boot_samples (pool, phase, started_at);

@@ -1,6 +1,6 @@
--- How many there are, told by whatever changes it, in the same transaction: what is committed is counted, and nothing else, whoever wrote it
--- and whatever version of the server it was. A statement adds what it changed as rows of its own, so nobody waits for anybody's;
--- now and then they are folded into one for each kind.
+-- Counts by status. Triggers write them in the transaction of the change, so that exactly the
+-- committed changes are counted, by servers of every version. Each statement adds its own rows, so
+-- that no writer waits for another. A job folds them into one row for each combination.
 create table counts (
   of text not null check (of in ('nodes', 'allocations', 'operations')),
   pool text,
@@ -8,7 +8,7 @@ create table counts (
   status text not null,
   held_rule text,
   held_kind text,
-  -- Of an allocation: whether it has a node.
+  -- For an allocation: whether it has a node.
   on_node boolean,
   change bigint not null
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000);
@@ -41,7 +41,7 @@ begin
   return null;
 end $$;
 
--- Their rows change one at a time, and mostly by something else than their status.
+-- Operations change one row at a time, and seldom their status, so their trigger runs for each row.
 create function count_operations() returns trigger language plpgsql as $$
 begin
   if tg_op <> 'INSERT' then insert into counts (of, status, change) values ('operations', old.status, -1); end if;
@@ -58,14 +58,16 @@ create trigger allocations_counted after update on allocations referencing old t
 create trigger operations_counted_in after insert or delete on operations for each row execute function count_operations();
 create trigger operations_counted after update on operations for each row when (old.status is distinct from new.status) execute function count_operations();
 
--- The triggers keep writers out until this is committed, so nothing is missed and nothing counted twice.
+-- Creating the triggers locks out writers until this migration commits, so that no change is missed
+-- or counted twice.
 insert into counts select 'nodes', pool, zone, status, held ->> 'rule', held ->> 'kind', null::boolean, count(*) from nodes group by 2, 3, 4, 5, 6;
 insert into counts select 'allocations', pool, null, status, null, null, node_id is not null, count(*) from allocations group by 2, 4, 7;
 insert into counts select 'operations', null, null, status, null, null, null, count(*) from operations group by status;
 
--- Pages of what is asked for by pool, tenant or name, without a walk through everybody's.
+-- For pages of one pool, tenant or name, without a read of all rows.
 create index allocations_by_pool on allocations (pool, status, allocation_id);
 create index allocations_by_name on allocations (name, allocation_id) where name is not null;
 create index operations_by_tenant on operations (tenant, workflow_id) where tenant is not null;
--- Living ones are found by their pools and nodes_live_name; these are written to once in a life.
+-- Nodes that are not retired are found by nodes_live_name. A node enters this index once in its
+-- life.
 create index nodes_retired_name on nodes (name, node_id) where status = 'retired';

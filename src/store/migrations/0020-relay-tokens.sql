@@ -1,4 +1,4 @@
--- A relay speaks for the machines of one pool, and its token opens nothing else.
+-- The token of a relay is valid only for the heartbeats of one pool.
 alter table tokens add column pool text;
 alter table tokens drop constraint tokens_role_check;
 alter table tokens add constraint tokens_role_check check (role in ('viewer', 'operator', 'admin', 'relay'));

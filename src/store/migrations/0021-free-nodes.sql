@@ -1,3 +1,3 @@
--- online: an index is built while machines beat and are judged
--- Whoever asks for a machine gets the one that has been free the longest, without sorting the pool.
+-- online: an index is built while heartbeats and verdicts are written
+-- An allocation gets the machine that has been free the longest, without a sort of the pool.
 create index concurrently if not exists nodes_ready_longest on nodes (pool, status_since) where status = 'ready';

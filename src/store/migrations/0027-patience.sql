@@ -1,4 +1,5 @@
--- Who may be silent for minutes need not be looked for every few seconds. This is the power of two that the stale time reaches: it changes
--- seldom, so that an index can have it and a beat is a HOT update all the same. Where it says 0 nobody has counted yet, and the row is
--- read with the most impatient.
+-- The exponent of the largest power of two within the stale time in seconds. A sweep scans nodes
+-- with a long stale time less often. The exponent seldom changes, so that it can be indexed and a
+-- heartbeat is still a HOT update. 0 also means that no exponent is stored yet; such rows are
+-- scanned most often.
 alter table heartbeats add column if not exists patience smallint not null default 0;

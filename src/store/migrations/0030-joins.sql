@@ -1,7 +1,8 @@
--- When the key of an instance was last proven in a registration: an older proof is a recording.
+-- When a registration last proved the key of the instance. An older proof is refused as a replay.
 alter table instances add column key_proven_at timestamptz;
 
--- Machines that ask for the name of another, and join tokens that expire while machines beat with them.
+-- Findings: a machine that registers under the name of another, and a join token that expires while
+-- machines still send heartbeats with it.
 alter table findings drop constraint findings_kind_check;
 alter table findings add constraint findings_kind_check
   check (kind in ('drift', 'repeat-failure', 'boot-shift', 'identity', 'join-token'));

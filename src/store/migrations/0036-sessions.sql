@@ -1,5 +1,6 @@
--- Console sessions live in the store, so that they can be listed and end at once on every replica. The cookie is a random
--- secret; only its hash is kept. A session that ended has no row: evidence says when and why.
+-- Console sessions live in the store, so that they can be listed and end at once on every replica.
+-- The cookie is a random secret; only its hash is stored. A session that ended has no row: evidence
+-- says when and why it ended.
 create table sessions (
   session_id text primary key,
   secret_hash bytea not null unique,
@@ -12,8 +13,8 @@ create table sessions (
 );
 create index sessions_by_token on sessions (token_id, last_used_at);
 
--- Set for admin tokens that a server made or took at its start: `environment` (SLIPWAY_ADMIN_TOKEN) or `file` (admin.token).
--- The next one replaces it.
+-- Set for admin tokens that a server made or took at its start: `environment` (SLIPWAY_ADMIN_TOKEN)
+-- or `file` (admin.token). The next such token replaces it.
 alter table tokens add column origin text check (origin in ('environment', 'file', 'unknown'));
--- Before this column servers named such tokens so. The next start with one says where it comes from.
+-- Earlier servers named such tokens `admin`. The next start with such a token records its origin.
 update tokens set origin = 'unknown' where name = 'admin' and role = 'admin' and tenant is null;

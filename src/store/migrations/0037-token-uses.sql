@@ -1,4 +1,5 @@
--- When a token was last used. A table of its own, so that a use never touches the row that requests are authorized by.
+-- When a token was last used. This is a separate table, so that a use never writes the row that
+-- authorizes requests.
 create table token_uses (
   token_id text primary key references tokens (token_id),
   last_used_at timestamptz not null

@@ -1,6 +1,7 @@
--- Seals of the evidence: signed checkpoints over one hash chain per layer (docs/evidence-integrity.md). Like evidence, they
--- are only added to. No foreign keys: a check would lock the referenced row, which needs the right to
--- update it. The columns beside `body` are copies for look-ups; what counts is the signed body.
+-- Seals of the evidence: signed checkpoints over one hash chain per layer
+-- (docs/explanation/evidence-integrity.md). Like evidence, they are only added to. No foreign keys:
+-- a check would lock the referenced row, which needs the right to update it. The columns beside
+-- `body` are copies for look-ups; what counts is the signed body.
 create table evidence_checkpoints (
   position bigint primary key,
   kind text not null,
@@ -12,7 +13,8 @@ create table evidence_checkpoints (
 create index evidence_checkpoints_through on evidence_checkpoints (through_xid, through_seq, position);
 create index evidence_checkpoints_cuts on evidence_checkpoints (position) where kind = 'cut';
 
--- Which rows of a layer a checkpoint seals: cursor, time and hash of each, packed (src/contract/integrity/entries.ts).
+-- Which rows of a layer a checkpoint seals: cursor, time and hash of each, packed
+-- (src/contract/evidence/integrity/entries.ts).
 create table evidence_segments (
   layer text not null,
   checkpoint bigint not null,
@@ -22,7 +24,8 @@ create table evidence_segments (
 -- Hashes do not compress.
 alter table evidence_segments alter column entries set storage external;
 
--- Snapshots that retention writes at an old place in the order. Found by that place, so one row each.
+-- Snapshots that retention writes at an earlier position of the evidence. One row each, so that the
+-- verifier finds them by that position.
 create table evidence_late_rows (
   checkpoint bigint not null,
   layer text not null,

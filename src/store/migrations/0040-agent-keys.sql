@@ -1,2 +1,3 @@
--- Since when an agent signs with a key that replaced another one without its signature, and that no operator has accepted.
+-- The time since which an agent signs with a key in doubt. Such a key replaced another one without
+-- a signature by the replaced key, and no operator has accepted it.
 alter table instances add column key_unproven_since timestamptz;

@@ -1,9 +1,10 @@
--- Whose statement a fact is: internal, report, node or person (lifecycle/evidence-origins.ts). The server sets it from the
--- route that the fact came by. A row written before this column existed, or by a replica that does not know it yet, keeps
--- 'unknown'. The default is metadata: no row is rewritten.
+-- Who stated a fact: internal, report, node or person (lifecycle/explain/evidence-origins.ts). The
+-- server sets the origin from the route that received the fact. A row written before this column
+-- existed, or by a replica that does not know it yet, keeps 'unknown'. The default is metadata: no
+-- row is rewritten.
 alter table evidence add column if not exists origin text not null default 'unknown';
 
--- As before, but what a machine or a person posted proves nothing.
+-- Facts that a machine or a person posted no longer count as proofs.
 create or replace function proven_since(of_node text, moment timestamptz) returns boolean language plpgsql stable as $$
 begin
   return exists (

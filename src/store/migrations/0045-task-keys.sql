@@ -1,7 +1,9 @@
--- Task keys rotate: a key is announced when it is created, signs from `signs_from` until its successor does, and is accepted by
--- agents until `retired_at`. Its predecessor signs it (`endorsement`). The private part of a retired key is deleted.
+-- Task keys rotate: a key is announced when it is created, signs from `signs_from` until its
+-- successor does, and is accepted by agents until `retired_at`. Its predecessor signs it
+-- (`endorsement`). The private part of a retired key is deleted.
 alter table signing_keys add column signs_from timestamptz;
--- The age counts from the upgrade: agents of earlier versions learn new keys only when they register, so they get time to be upgraded.
+-- The age of existing keys counts from this migration. Agents of earlier versions learn new keys
+-- only when they register, so operators get time to upgrade them.
 update signing_keys set signs_from = now();
 alter table signing_keys alter column signs_from set not null;
 alter table signing_keys alter column private_key drop not null;

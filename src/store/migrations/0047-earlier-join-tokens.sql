@@ -1,3 +1,3 @@
--- Join tokens with a limited number of uses that let this machine in before its present one. A later registration by another
--- token must not take the machine from those.
+-- Earlier join tokens of this machine that have a limited number of uses. The machine may still
+-- register with them, even if they are spent, after it registered with another token.
 alter table instances add column earlier_join_token_ids text[];

@@ -1,9 +1,10 @@
--- Retention is for replicas that sign what they cut. Those of earlier versions may still run while this is migrated: their
--- retention begins by asking evidence_pieces(), which is gone. The statement fails before they write a snapshot, nothing is changed, and a
--- replica of this version does the work at its next housekeeping.
+-- Only replicas that sign their cuts may run retention. A replica of an earlier version that still
+-- runs begins its retention with evidence_pieces(), which this migration drops. So its retention
+-- fails before it writes anything, and a replica of this version does the work at its next
+-- housekeeping.
 drop function evidence_pieces();
 
--- The pieces of each layer. What fits into none of them is kept beside them, in the rest.
+-- The pieces of each layer. A fact that fits into no piece is in the default partition, `…_rest`.
 create function evidence_closed_pieces() returns table (layer text, piece text, until timestamptz)
 language sql stable set search_path = public, pg_temp as $$
   select substr(parent.relname, 10), leaf.relname::text,
@@ -14,7 +15,7 @@ language sql stable set search_path = public, pg_temp as $$
   where tree.isleaf and pg_get_expr(leaf.relpartbound, leaf.oid) <> 'DEFAULT'
 $$;
 
--- As before, by the new name.
+-- Unchanged, except that it calls evidence_closed_pieces().
 create or replace function evidence_extend(of_layer text, wanted_until timestamptz) returns text
 language plpgsql security definer set search_path = public, pg_temp as $$
 declare
@@ -84,8 +85,9 @@ begin
   return facts;
 end $$;
 
--- A cut commits only together with the signed checkpoint that says so: the newest one at that moment, since the chain is locked until
--- the commit. Also for a replica that had read the pieces before this was migrated.
+-- A cut commits only together with its signed checkpoint. That is the newest checkpoint, because
+-- the chain is locked until the commit. This also stops a replica of an earlier version that had
+-- listed the pieces before this migration.
 create function evidence_cut_needs_checkpoint() returns trigger
 language plpgsql set search_path = public, pg_temp as $$
 declare

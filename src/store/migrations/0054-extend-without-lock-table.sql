@@ -1,5 +1,6 @@
--- Up to PostgreSQL 16, LOCK TABLE needs the right to update or delete, which nobody has on evidence, its owner included. There the
--- pieces were never extended. Replicas take turns by an advisory lock instead; what has to be locked is locked by ALTER TABLE.
+-- Up to PostgreSQL 16, LOCK TABLE needs the right to update or delete, which no role has on
+-- evidence, not even its owner. So no piece was ever created there. Now an advisory lock makes
+-- replicas take turns, and ALTER TABLE locks the tables that it changes.
 create or replace function evidence_extend(of_layer text, wanted_until timestamptz) returns text
 language plpgsql security definer set search_path = public, pg_temp as $$
 declare

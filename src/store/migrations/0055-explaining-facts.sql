@@ -1,8 +1,10 @@
--- The facts that explain where a node stands. Without these indexes an explanation reads every fact that the machine ever
--- posted. The kinds are those of `explaining` in because.ts; a test compares them. The lists are plpgsql functions because
--- PostgreSQL does not inline those. Inlined, to prove that a query implies the index took most of the planning time.
--- Never replace these functions: rows that are there already would be missing in the index. To change a list, make a new
--- function and a new index.
+-- The facts that explain the status of a node. Without these indexes an explanation reads every
+-- fact that the machine ever posted. The kinds are those of `citedKinds` in
+-- store/evidence/explanation-evidence.ts; a test compares them. The lists are plpgsql functions,
+-- because PostgreSQL does not inline those. With inlined lists, most of the planning time went into
+-- the proof that a query implies the condition of the index. Never replace these functions:
+-- existing rows would be missing in the index. To change a list, create a new function and a new
+-- index.
 create function evidence_explains(kind text) returns boolean
 language plpgsql immutable parallel safe as $$
 begin

@@ -1,10 +1,10 @@
 -- online
--- What an instance has shown of its boot, as kind, code and detail instead of a sentence. Fleets
+-- Stores each boot sign as kind, code and detail instead of a sentence. Fleets
 -- may have millions of rows, so they are converted while others serve. No line within a statement
 -- may end in a semicolon.
 alter table boot_signs
   add column if not exists kind text,
-  -- What was shown: the stage, state or finding. Unique within its kind.
+  -- The stage, state or diagnosis. Unique within its kind.
   add column if not exists code text,
   -- For people: the message of a crash.
   add column if not exists detail text;
@@ -33,8 +33,8 @@ language sql immutable parallel safe as $$
   ) as known(kind, prefix) on starts_with(sentence, known.prefix)
 $$;
 
--- A replica of an earlier version that still runs writes a sentence, and looks for those of a crash
--- and of an extension.
+-- A replica of an earlier version that still runs writes sentences, and reads the sentences of
+-- crashes and extensions. The trigger translates in both directions.
 create or replace function translate_boot_sign() returns trigger language plpgsql as $$ begin
   if new.kind is null then select * into new.kind, new.code, new.detail from boot_sign_fields(new.sign); else
     new.sign := case new.kind
@@ -42,7 +42,7 @@ create or replace function translate_boot_sign() returns trigger language plpgsq
       else 'crashed ' || new.code || ' ' || coalesce(new.detail, '') end; end if; return new; end
 $$;
 drop trigger if exists translate_boot_sign on boot_signs;
--- Other rows of this version do not pay for the function.
+-- The condition spares all other rows of this version the call of the function.
 create trigger translate_boot_sign before insert on boot_signs
   for each row when (new.kind is null or new.kind in ('extended', 'crash')) execute function translate_boot_sign();
 
@@ -50,7 +50,7 @@ update boot_signs
 set (kind, code, detail) = (select fields.kind, fields.code, fields.detail from boot_sign_fields(sign) as fields)
 where kind is null;
 
--- Of several crashes with one code only the first was ever read.
+-- Of several crashes of an instance with the same code, only the first was ever read.
 delete from boot_signs later using boot_signs earlier
 where later.kind = 'crash' and earlier.kind = 'crash'
   and earlier.node_instance_id = later.node_instance_id and earlier.code = later.code

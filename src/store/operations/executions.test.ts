@@ -8,12 +8,12 @@ import { recordEvidence } from '../evidence/evidence.ts';
 import type { Database } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import {
-  claimExecution,
+  becomeExecutor,
   ExecutionSuperseded,
   type Executor,
   finishOperation,
+  lockQueuedOperations,
   markStarted,
-  queuedOperations,
   runOnce,
   stopOverdue,
 } from './executions.ts';
@@ -35,7 +35,7 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-const replica = (): Promise<Executor> => {
+const registerTestReplica = (): Promise<Executor> => {
   const now = fleet.now();
   const where = { host: 'here', pid: 1, address: 'http://here', version: '1' };
   return registerReplica(db, {
@@ -60,16 +60,16 @@ async function startTestOperation(): Promise<{
   executor: Executor;
 }> {
   const run = await queueTestOperation();
-  const executor = await replica();
-  await claimExecution(db, run, executor, fleet.now());
+  const executor = await registerTestReplica();
+  await becomeExecutor(db, run, executor, fleet.now());
   return { run, executor };
 }
 
-const kindsOf = async (id: WorkflowId) =>
+const readFactKinds = async (id: WorkflowId) =>
   (await db.query<{ kind: string }>('select kind from evidence where workflow_id = $1 order by seq', [id])).map(
     (row) => row.kind,
   );
-const operation = async (id: WorkflowId, now = fleet.now()) => {
+const requireOperation = async (id: WorkflowId, now = fleet.now()) => {
   const row = await readOperation(db, id, wholeFleet, now);
   if (!row) throw new Error('the operation does not exist');
   return row;
@@ -88,7 +88,7 @@ test('returns the first result of a repeated step and writes nothing again', asy
     });
   expect(await Promise.all([step(), step(), step()])).toEqual([{ made: 1 }, { made: 1 }, { made: 1 }]);
   expect(effects).toBe(1);
-  expect((await kindsOf(run.workflow_id)).filter((kind) => kind === 'node.explained').length).toBe(1);
+  expect((await readFactKinds(run.workflow_id)).filter((kind) => kind === 'node.explained').length).toBe(1);
 });
 
 test('stores no receipt for a failed step, so that a repeat does the work', async () => {
@@ -102,19 +102,19 @@ test('stores no receipt for a failed step, so that a repeat does the work', asyn
       return 'done';
     });
   await expect(step(true)).rejects.toThrow('cut off');
-  expect(await kindsOf(run.workflow_id)).not.toContain('node.explained');
+  expect(await readFactKinds(run.workflow_id)).not.toContain('node.explained');
   expect(await step(false)).toBe('done');
 });
 
 test('refuses every write of the former executor after a takeover', async () => {
   const { run, executor: former } = await startTestOperation();
-  const successor = await replica();
+  const successor = await registerTestReplica();
   await declareReplicasDead(db, [{ replica_id: former.replica_id, why: 'silent' }], successor.replica_id, fleet.now());
-  await claimExecution(db, run, successor, fleet.now());
-  const before = await kindsOf(run.workflow_id);
+  await becomeExecutor(db, run, successor, fleet.now());
+  const before = await readFactKinds(run.workflow_id);
   expect(before).toContain('operation.taken_over');
   const lateWrites: Record<string, () => Promise<unknown>> = {
-    claim: () => claimExecution(db, run, former, fleet.now()),
+    becomeExecutor: () => becomeExecutor(db, run, former, fleet.now()),
     runOnce: () => runOnce(db, run.workflow_id, 'late', former, fleet.now(), async () => 'no'),
     startStep: () => startStep(db, run, 'first', 1, former, fleet.now()),
     endStep: () => endStep(db, run, 'first', { status: 'done', tries: 1 }, former, fleet.now()),
@@ -123,26 +123,26 @@ test('refuses every write of the former executor after a takeover', async () => 
   };
   for (const [name, write] of Object.entries(lateWrites))
     await expect(write(), name).rejects.toBeInstanceOf(ExecutionSuperseded);
-  expect(await kindsOf(run.workflow_id)).toEqual(before);
-  expect((await operation(run.workflow_id)).status).toBe('running');
+  expect(await readFactKinds(run.workflow_id)).toEqual(before);
+  expect((await requireOperation(run.workflow_id)).status).toBe('running');
   await finishOperation(db, run, { status: 'succeeded' }, successor, fleet.now());
-  expect((await operation(run.workflow_id)).status).toBe('succeeded');
+  expect((await requireOperation(run.workflow_id)).status).toBe('succeeded');
 });
 
-test('refuses to claim an attempt other than the current one', async () => {
+test('refuses to execute an attempt other than the current one', async () => {
   const { run, executor } = await startTestOperation();
-  await expect(claimExecution(db, { ...run, attempt: 2 }, executor, fleet.now())).rejects.toBeInstanceOf(
+  await expect(becomeExecutor(db, { ...run, attempt: 2 }, executor, fleet.now())).rejects.toBeInstanceOf(
     ExecutionSuperseded,
   );
 });
 
 test('lets only one replica start a queued operation', async () => {
   const { workflow_id } = await queueTestOperation();
-  const executors = await Promise.all([replica(), replica(), replica()]);
+  const executors = await Promise.all([registerTestReplica(), registerTestReplica(), registerTestReplica()]);
   const started = await Promise.all(
     executors.map((executor) =>
       db.transaction(async (tx) => {
-        const ids = (await queuedOperations(tx, 100, [{ kind: 'test', revision: 1 }]))
+        const ids = (await lockQueuedOperations(tx, 100, [{ kind: 'test', revision: 1 }]))
           .map((row) => row.workflow_id)
           .filter((id) => id === workflow_id);
         await markStarted(tx, ids, executor, fleet.now());
@@ -160,7 +160,7 @@ test('never lowers the percentage through retries, a failure and another attempt
   const recordPercent = async (work?: Promise<unknown>) => {
     await work;
     now = secondsLater(now, 3);
-    percents.push((await operation(run.workflow_id, now)).progress.percent);
+    percents.push((await requireOperation(run.workflow_id, now)).progress.percent);
   };
   const failure = { code: 'broken', owner_layer: 'node', message: 'it broke' };
   await recordPercent(startStep(db, run, 'first', 1, executor, now));
@@ -174,10 +174,10 @@ test('never lowers the percentage through retries, a failure and another attempt
   await recordPercent(
     finishOperation(db, run, { status: 'failed', error: { ...failure, step: 'second' } as never }, executor, now),
   );
-  expect((await operation(run.workflow_id)).error?.message).toBe('it broke');
+  expect((await requireOperation(run.workflow_id)).error?.message).toBe('it broke');
   await recordPercent(db.transaction((tx) => requeue(tx, run.workflow_id, now, null)));
   const again = { ...run, attempt: 2 };
-  await recordPercent(claimExecution(db, again, executor, now));
+  await recordPercent(becomeExecutor(db, again, executor, now));
   await recordPercent(startStep(db, again, 'first', 1, executor, now));
   await recordPercent(startStep(db, again, 'second', 1, executor, now));
   await recordPercent(endStep(db, again, 'second', { status: 'done', tries: 1 }, executor, now));
@@ -185,18 +185,18 @@ test('never lowers the percentage through retries, a failure and another attempt
   expect(percents).toEqual([...percents].sort((a, b) => a - b));
   expect(percents.slice(0, -1).every((percent) => percent < 100)).toBe(true);
   expect(percents.at(-1)).toBe(100);
-  const ended = await operation(run.workflow_id);
+  const ended = await requireOperation(run.workflow_id);
   expect(ended).toMatchObject({ status: 'succeeded', attempt: 2, error: null });
   expect(ended.steps.map((step) => step.status)).toEqual(['done', 'done']);
   // A finished step does not start again.
-  expect((await kindsOf(run.workflow_id)).filter((kind) => kind === 'step.started').length).toBe(4);
+  expect((await readFactKinds(run.workflow_id)).filter((kind) => kind === 'step.started').length).toBe(4);
 });
 
-test('keeps the first ending, and cancels a queued operation at once, and marks a running one', async () => {
+test('keeps the first ending; cancels a queued operation at once and marks a running one', async () => {
   const { run, executor } = await startTestOperation();
   await finishOperation(db, run, { status: 'succeeded' }, executor, fleet.now());
   await finishOperation(db, run, { status: 'failed' }, executor, fleet.now());
-  expect((await operation(run.workflow_id)).status).toBe('succeeded');
+  expect((await requireOperation(run.workflow_id)).status).toBe('succeeded');
   expect(await db.transaction((tx) => markCancelling(tx, run.workflow_id, fleet.now(), null))).toBeUndefined();
   expect(await db.transaction((tx) => requeue(tx, run.workflow_id, fleet.now(), null))).toBeUndefined();
   const waiting = await queueTestOperation();
@@ -221,7 +221,7 @@ test('stops an overdue step once, and ends its operation as failed with that cau
   expect((await ownStopped(within)).length).toBe(1);
   expect(await ownStopped(within)).toEqual([]);
   await finishOperation(db, run, { status: 'cancelled' }, executor, fleet.now());
-  expect(await operation(run.workflow_id)).toMatchObject({
+  expect(await requireOperation(run.workflow_id)).toMatchObject({
     status: 'failed',
     error: { code: 'operation_overdue', step: 'first', owner_layer: 'workflow' },
   });

@@ -10,7 +10,7 @@ import type { OperationError } from '../../contract/operation.ts';
 import type { OperationStatus } from '../../lifecycle/model/states.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable, Transaction } from '../pg/database.ts';
-import { settleProgress } from './operation-progress.ts';
+import { setProgress } from './operation-progress.ts';
 import type { OperationRow } from './operation-rows.ts';
 import { amendOperation, amendStep, type OperationDraft, updateOperation } from './operation-updates.ts';
 
@@ -20,16 +20,19 @@ export interface Executor {
   epoch: string;
 }
 
-/** Another replica executes this operation now. The caller must stop at once. */
+/**
+ * This replica may not execute the operation (any more): another replica or a later attempt has
+ * superseded it, or it was declared dead. The caller must stop at once.
+ */
 export class ExecutionSuperseded extends Error {
   override name = 'ExecutionSuperseded';
   constructor(workflow_id: string) {
-    super(`operation ${workflow_id} is executed by another replica now`);
+    super(`operation ${workflow_id} is executed by another replica or attempt now`);
   }
 }
 
 /** Builds a fact about an operation with all ids of its row. */
-export const factOfOperation = (
+export const buildOperationFact = (
   row: OperationRow,
   layer: EvidenceLayer,
   kind: EvidenceKind,
@@ -66,9 +69,9 @@ export const updateAsExecutor = <T>(
 
 /**
  * Makes this replica the executor. A former executor may still run, but its writes are refused from
- * now on. Throws if there is a later attempt or this replica was declared dead.
+ * now on. Throws if the attempt is not the current one or this replica was declared dead.
  */
-export const claimExecution = (
+export const becomeExecutor = (
   db: Database,
   { workflow_id, attempt }: { workflow_id: WorkflowId; attempt: number },
   { replica_id, epoch }: Executor,
@@ -87,7 +90,7 @@ export const claimExecution = (
         const kind = isTakenOver ? 'operation.taken_over' : 'operation.started';
         const summary = isTakenOver ? `${previous.kind} continues on another replica` : `${previous.kind} started`;
         const data = { replica_id, from: previous.replica_id };
-        draft.facts.push(factOfOperation(draft.row, 'workflow', kind, summary, data, now));
+        draft.facts.push(buildOperationFact(draft.row, 'workflow', kind, summary, data, now));
       }
       return draft.row;
     },
@@ -174,7 +177,7 @@ export const recordStoreWait = (
   updateAsExecutor(db, run, executor, (draft) => {
     const summary = `waited ${seconds} s for the store`;
     draft.facts.push(
-      factOfOperation(draft.row, 'store', 'operation.waited_for_store', summary, { step, seconds }, now),
+      buildOperationFact(draft.row, 'store', 'operation.waited_for_store', summary, { step, seconds }, now),
     );
   });
 
@@ -192,23 +195,23 @@ export const finishOperation = (
   updateAsExecutor(db, run, executor, (draft) => {
     const { row: previous } = draft;
     if (previous.finished_at) return previous;
-    // `stopOverdue` cancels an overdue operation and stores the error; it counts as failed.
+    // `stopOverdue` has stored this error of an overdue operation, which counts as failed.
     const overdue = ending.status === 'cancelled' ? previous.error : null;
     const { status, error }: Ending = overdue ? { status: 'failed', error: overdue } : ending;
-    // Keep the percentage, because another attempt continues from it.
-    settleProgress(draft, { ...previous.progress, updated_at: now.toISOString() }, now);
+    // Store the percentage, because another attempt continues from it.
+    setProgress(draft, { ...previous.progress, updated_at: now.toISOString() }, now);
     amendOperation(draft, { status, error: draft.redact.value(error ?? null), finished_at: now });
     if (status === 'succeeded')
       for (const step of draft.steps) if (step.status === 'pending') amendStep(draft, step, { status: 'skipped' });
     const summary = `${previous.kind} ${endingWords[status]}${error ? `: ${error.message}` : ''}`;
     draft.facts.push(
-      factOfOperation(draft.row, 'workflow', `operation.${status}`, summary, error ? { error } : {}, now),
+      buildOperationFact(draft.row, 'workflow', `operation.${status}`, summary, error ? { error } : {}, now),
     );
     return draft.row;
   });
 
 /** Locks queued operations, oldest first, so that only one replica starts each. */
-export function queuedOperations(
+export function lockQueuedOperations(
   tx: Transaction,
   limit: number,
   kinds: { kind: string; revision: number }[],
@@ -225,9 +228,7 @@ export function queuedOperations(
   );
 }
 
-/**
- * Marks operations as handed to the engine. From then on, only the engine can cancel them.
- */
+/** Marks operations as handed to the engine. From then on, only the engine can cancel them. */
 export async function markStarted(tx: Transaction, ids: WorkflowId[], executor: Executor, now: Date): Promise<void> {
   await tx.query(
     `update operations set
@@ -240,7 +241,7 @@ export async function markStarted(tx: Transaction, ids: WorkflowId[], executor: 
   );
 }
 
-const runningBy = (condition: string) =>
+const runningSql = (condition: string) =>
   `select workflow_id, attempt
    from operations
    where replica_id = $1
@@ -248,25 +249,40 @@ const runningBy = (condition: string) =>
      and ${condition}`;
 
 /**
- * Uses one index for each column. This runs for every fact that an operation may wait for, so
- * reading all running operations would cost facts × operations.
+ * A union, so that each condition uses the index of its column. This runs for every fact that an
+ * operation may wait for, so reading all running operations would cost facts × operations.
  */
-const runningOn = `${runningBy('node_id = $2')} union ${runningBy('allocation_id = $3')}`;
+const runningOnSubjectSql = `${runningSql('node_id = $2')} union ${runningSql('allocation_id = $3')}`;
 
 /**
  * Returns the operations that this replica runs on a node or an allocation, or those that still
  * wait for a node.
  */
-export function runningHere(
+export function findRunningOperations(
   db: Queryable,
   replica_id: string,
   subject: { node_id?: string | null; allocation_id?: string | null } | 'waiting',
 ): Promise<{ workflow_id: WorkflowId; attempt: number }[]> {
-  if (subject === 'waiting') return db.query(runningBy('node_id is null'), [replica_id]);
-  return db.query(runningOn, [replica_id, subject.node_id ?? null, subject.allocation_id ?? null], { prepared: true });
+  if (subject === 'waiting') return db.query(runningSql('node_id is null'), [replica_id]);
+  return db.query(runningOnSubjectSql, [replica_id, subject.node_id ?? null, subject.allocation_id ?? null], {
+    prepared: true,
+  });
 }
 
-/** Cancels operations whose present step is past its deadline, and records why. */
+/** Returns the unfinished operations that were asked to stop, of these replicas or of all. */
+export const listCancelling = (
+  db: Queryable,
+  replica_ids?: readonly string[],
+): Promise<{ workflow_id: WorkflowId; attempt: number }[]> =>
+  db.query(
+    `select workflow_id, attempt
+     from operations
+     where status = 'cancelling'
+       and ($1::text[] is null or replica_id = any($1))`,
+    [replica_ids ?? null],
+  );
+
+/** Requests the cancellation of operations whose present step is past its deadline. */
 export async function stopOverdue(tx: Transaction, now: Date, limit: number): Promise<OperationRow[]> {
   const overdue = await tx.query<OperationRow & { step: string; label: string }>(
     `select operation.*, step.name as step, step.label
@@ -289,7 +305,7 @@ export async function stopOverdue(tx: Transaction, now: Date, limit: number): Pr
       [row.workflow_id, error],
     );
     const summary = `${row.kind} was asked to stop: ${message}`;
-    await recordEvidence(tx, [factOfOperation(row, 'rule', 'operation.overdue', summary, { step }, now)]);
+    await recordEvidence(tx, [buildOperationFact(row, 'rule', 'operation.overdue', summary, { step }, now)]);
   }
   return overdue;
 }

@@ -1,10 +1,10 @@
-/** Queries about operations, mostly open ones: by node, by allocation, or running ones in pages. */
-import type { AllocationId, WorkflowId } from '../../base/ids.ts';
+/** Finds operations by node or allocation, and lists running ones in pages. */
+import type { AllocationId, NodeId, WorkflowId } from '../../base/ids.ts';
 import { anyOf } from '../pg/by-ids.ts';
 import type { Queryable } from '../pg/database.ts';
 import type { OperationRow } from './operation-rows.ts';
 
-export async function openOperationsOf(
+export async function listOpenOperations(
   db: Queryable,
   allocation_id: AllocationId,
   lock?: 'for no key update',
@@ -20,8 +20,25 @@ export async function openOperationsOf(
   );
 }
 
-/** Returns a page of running operations in the order of their ids. */
-export async function runningOperations(db: Queryable, after: string, limit: number): Promise<WorkflowId[]> {
+/** Returns the open operations on these nodes and on allocations that hold them. */
+export const listOpenOperationsOn = (db: Queryable, nodes: readonly NodeId[]): Promise<OperationRow[]> =>
+  db.query<OperationRow>(
+    `select operation.*
+     from operations operation
+     where operation.status in ('queued', 'running')
+       and (
+         operation.node_id = any($1)
+         or operation.allocation_id in (select allocation_id from allocations where node_id = any($1)))
+     order by operation.workflow_id`,
+    [nodes],
+  );
+
+/** Returns the open operations of a kind that have not been asked to stop. */
+export const listOpenOfKind = (db: Queryable, kind: string): Promise<{ workflow_id: WorkflowId }[]> =>
+  db.query(`select workflow_id from operations where kind = $1 and status in ('queued', 'running')`, [kind]);
+
+/** Returns a page of ids of running operations, in order. */
+export async function listRunningOperations(db: Queryable, after: string, limit: number): Promise<WorkflowId[]> {
   const rows = await db.query<{ workflow_id: WorkflowId }>(
     `select workflow_id
      from operations
@@ -34,8 +51,8 @@ export async function runningOperations(db: Queryable, after: string, limit: num
   return rows.map(({ workflow_id }) => workflow_id);
 }
 
-/** Returns a queued or running operation of this kind on the node. */
-export async function queuedOrRunningOnNode(
+/** Returns the id of a queued or running operation of this kind on the node. */
+export async function findQueuedOrRunning(
   db: Queryable,
   node_id: string,
   kind: string,
@@ -53,7 +70,7 @@ export async function queuedOrRunningOnNode(
 }
 
 /** Returns open teardowns of the nodes themselves. Releases of their allocations do not count. */
-const openTeardowns = (db: Queryable, node_ids: readonly string[]): Promise<OperationRow[]> =>
+const readOpenTeardowns = (db: Queryable, node_ids: readonly string[]): Promise<OperationRow[]> =>
   db.query<OperationRow>(
     `select *
      from operations
@@ -65,17 +82,21 @@ const openTeardowns = (db: Queryable, node_ids: readonly string[]): Promise<Oper
     { prepared: true },
   );
 
-export const openTeardownsOf = (db: Queryable, node_id: string): Promise<OperationRow[]> =>
-  openTeardowns(db, [node_id]);
+export const listOpenTeardowns = (db: Queryable, node_id: string): Promise<OperationRow[]> =>
+  readOpenTeardowns(db, [node_id]);
 
 /** Returns the oldest open teardown of each node. */
-export const teardownsUnderWay = async (db: Queryable, node_ids: readonly string[]): Promise<Map<string, WorkflowId>> =>
+export const findOldestTeardowns = async (
+  db: Queryable,
+  node_ids: readonly string[],
+): Promise<Map<string, WorkflowId>> =>
   new Map(
-    (await openTeardowns(db, node_ids)).reverse().map(({ node_id, workflow_id }) => [node_id ?? '', workflow_id]),
+    // The last entry of a node wins, so the oldest must come last.
+    (await readOpenTeardowns(db, node_ids)).reverse().map(({ node_id, workflow_id }) => [node_id ?? '', workflow_id]),
   );
 
-/** Whether any operation on an allocation ever had a machine to work on. */
-export async function everHadMachine(db: Queryable, allocation_id: AllocationId): Promise<boolean> {
+/** Whether any operation on the allocation names a node. */
+export async function hasHadMachine(db: Queryable, allocation_id: AllocationId): Promise<boolean> {
   const rows = await db.query(
     `select 1
      from operations

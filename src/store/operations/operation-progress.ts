@@ -1,34 +1,38 @@
 /** Computes the progress of an operation from its rows, so that all surfaces show the same. */
 import type { Progress } from '../../contract/progress.ts';
 import { createPercentFloor } from '../../lifecycle/progress/percent-floor.ts';
-import { type ComputedProgress, noEstimate, progressOf } from '../../lifecycle/progress/progress.ts';
+import { type ComputedProgress, explainNoEstimate, progressOf } from '../../lifecycle/progress/progress.ts';
 import type { OperationRow, PublishedProgress, StepRow } from './operation-rows.ts';
 import { amendOperation, type OperationDraft } from './operation-updates.ts';
 
 /** Returns the text whose change counts as an advance. */
-export const reachedIn = ({ mark, message }: Pick<PublishedProgress, 'mark' | 'message'>): string | undefined =>
+export const selectMark = ({ mark, message }: Pick<PublishedProgress, 'mark' | 'message'>): string | undefined =>
   mark ?? message;
 
-const dateOf = (text: string | undefined) => (text === undefined ? null : new Date(text));
+const parseDate = (text: string | undefined) => (text === undefined ? null : new Date(text));
 
 const computeProgress = (row: OperationRow, steps: readonly StepRow[], now: Date): ComputedProgress =>
   progressOf({
     ...row,
     steps,
-    advanced_at: dateOf(row.progress.advanced_at),
-    patient_until: dateOf(row.progress.patient_until),
-    retry_at: dateOf(row.progress.retry_at),
+    advanced_at: parseDate(row.progress.advanced_at),
+    patient_until: parseDate(row.progress.patient_until),
+    retry_at: parseDate(row.progress.retry_at),
     now,
   });
 
 /** Shared by all readers of this process, so that none of them sees the percentage go down. */
 const percentFloor = createPercentFloor();
 
-/** While a failed try waits for its retry, the message is the error of that try. */
+/**
+ * An error hides the published message: that of the operation, or that of a step that waits for its
+ * retry.
+ */
 function messageOf(row: OperationRow, steps: readonly StepRow[], progress: ComputedProgress): string {
   const waiting = steps.find((step) => step.status === 'waiting');
   const message = row.error?.message ?? waiting?.error?.message ?? row.progress.message;
-  return [message, noEstimate(row.status, progress)].filter(Boolean).join(' · ');
+  const current = steps.find(({ ordinal }) => ordinal === progress.step);
+  return [message, explainNoEstimate(row.status, current?.name ?? '', progress)].filter(Boolean).join(' · ');
 }
 
 export function progressWire(row: OperationRow, steps: readonly StepRow[], now: Date): Progress {
@@ -51,7 +55,7 @@ export function progressWire(row: OperationRow, steps: readonly StepRow[], now: 
  * Stores the percentage together with the publication, so that neither a restart nor another step
  * nor a clock that is set back lowers it.
  */
-export function settleProgress(draft: OperationDraft, published: PublishedProgress, now: Date): ComputedProgress {
+export function setProgress(draft: OperationDraft, published: PublishedProgress, now: Date): ComputedProgress {
   const { row, steps } = draft;
   const progress = computeProgress({ ...row, progress: published }, steps, now);
   const percent = percentFloor.raise(row.workflow_id, progress.percent);

@@ -52,7 +52,7 @@ export interface StepRow {
 /** The last publication of an executing operation. `progressOf` computes everything else. */
 export interface PublishedProgress {
   message?: string;
-  /** The state that was reached, for a message that also has a counter, which is no advance. */
+  /** The state reached. Set if `message` also has a counter, whose changes are not an advance. */
   mark?: string;
   parts?: ProgressPart[];
   /** When the step tries again. */

@@ -6,7 +6,8 @@ import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { type Database, StoreUnavailable } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { claimExecution, ExecutionSuperseded, type Executor, finishOperation, lockAsExecutor } from './executions.ts';
+import { becomeExecutor, ExecutionSuperseded, type Executor, finishOperation, lockAsExecutor } from './executions.ts';
+import { delayUpdates } from './operation-updates.ts';
 import { readOperation } from './operations.ts';
 import { publishProgress } from './publish-progress.ts';
 import { queueOperations } from './queue-operation.ts';
@@ -18,7 +19,7 @@ let db: Database;
 let fleet: Fleet;
 let executor: Executor;
 
-const replica = (): Promise<Executor> => {
+const registerTestReplica = (): Promise<Executor> => {
   const now = fleet.now();
   const where = { host: 'here', pid: 1, address: 'http://here', version: '1' };
   const lease = { started_at: now, lease_until: secondsLater(now, 10_000) };
@@ -29,7 +30,7 @@ beforeAll(async () => {
   store = await testStore();
   db = store.db;
   fleet = await testFleet(db);
-  executor = await replica();
+  executor = await registerTestReplica();
 });
 
 afterAll(() => store.close());
@@ -52,11 +53,11 @@ async function queueTestOperations(count: number): Promise<Run[]> {
 
 async function startTestOperations(count: number): Promise<Run[]> {
   const runs = await queueTestOperations(count);
-  await Promise.all(runs.map((run) => claimExecution(db, run, executor, fleet.now())));
+  await Promise.all(runs.map((run) => becomeExecutor(db, run, executor, fleet.now())));
   return runs;
 }
 
-const statuses = (runs: Run[]) =>
+const readStatuses = (runs: Run[]) =>
   Promise.all(
     runs.map(async ({ workflow_id }) => {
       const operation = await readOperation(db, workflow_id, wholeFleet, fleet.now());
@@ -64,7 +65,7 @@ const statuses = (runs: Run[]) =>
     }),
   );
 
-const factsOf = async ({ workflow_id }: Run) =>
+const readFactKinds = async ({ workflow_id }: Run) =>
   (
     await db.query<{ kind: string }>('select kind from evidence where workflow_id = $1 order by seq', [workflow_id])
   ).map(({ kind }) => kind);
@@ -93,17 +94,18 @@ function countingDatabase() {
 test('writes the updates of a hundred operations in at most 15 transactions', async () => {
   const runs = await queueTestOperations(100);
   const { counting, counts } = countingDatabase();
-  const each = (write: (run: Run) => Promise<unknown>) => Promise.all(runs.map(write));
-  await each((run) => claimExecution(counting, run, executor, fleet.now()));
-  await each((run) => startStep(counting, run, 'first', 1, executor, fleet.now()));
-  await each((run) => publishProgress(counting, run, { message: 'on its way' }, executor, fleet.now()));
-  await each((run) => endStep(counting, run, 'first', { status: 'done', tries: 1 }, executor, fleet.now()));
-  await each((run) => finishOperation(counting, run, { status: 'succeeded' }, executor, fleet.now()));
+  const writeAll = (write: (run: Run) => Promise<unknown>) => Promise.all(runs.map(write));
+  await writeAll((run) => becomeExecutor(counting, run, executor, fleet.now()));
+  await writeAll((run) => startStep(counting, run, 'first', 1, executor, fleet.now()));
+  await writeAll((run) => publishProgress(counting, run, { message: 'on its way' }, executor, fleet.now()));
+  await writeAll((run) => endStep(counting, run, 'first', { status: 'done', tries: 1 }, executor, fleet.now()));
+  await writeAll((run) => finishOperation(counting, run, { status: 'succeeded' }, executor, fleet.now()));
+  // Five rounds of updates, each in at most three batches of seven statements.
   expect(counts.transactions).toBeLessThanOrEqual(5 * 3);
   expect(counts.statements).toBeLessThanOrEqual(5 * 3 * 7);
-  expect(new Set(await statuses(runs))).toEqual(new Set(['succeeded done skipped']));
+  expect(new Set(await readStatuses(runs))).toEqual(new Set(['succeeded done skipped']));
   const kinds = 'operation.queued operation.started step.started operation.progress step.done operation.succeeded';
-  for (const run of runs) expect((await factsOf(run)).join(' ')).toBe(kinds);
+  for (const run of runs) expect((await readFactKinds(run)).join(' ')).toBe(kinds);
 });
 
 test('applies updates of one operation in the order of the calls', async () => {
@@ -115,16 +117,16 @@ test('applies updates of one operation in the order of the calls', async () => {
     endStep(db, run, 'first', { status: 'done', tries: 1 }, executor, fleet.now()),
     startStep(db, run, 'second', 1, executor, fleet.now()),
   ]);
-  expect(await statuses([run])).toEqual(['running done running']);
-  expect((await factsOf(run)).slice(2)).toEqual(['step.started', 'step.done', 'step.started']);
+  expect(await readStatuses([run])).toEqual(['running done running']);
+  expect((await readFactKinds(run)).slice(2)).toEqual(['step.started', 'step.done', 'step.started']);
 });
 
 test('rejects a superseded update and one that cannot be written, and writes the others', async () => {
   const runs = await startTestOperations(20);
   const [superseded, broken, ...others] = runs;
-  const successor = await replica();
+  const successor = await registerTestReplica();
   if (!superseded || !broken) throw new Error('no operation was queued');
-  await claimExecution(db, superseded, successor, fleet.now());
+  await becomeExecutor(db, superseded, successor, fleet.now());
   await db.query(
     `alter table operations add constraint unwritable check (progress ->> 'message' <> 'unwritable') not valid`,
   );
@@ -132,13 +134,13 @@ test('rejects a superseded update and one that cannot be written, and writes the
   const results = await Promise.allSettled(
     runs.map((run) => publishProgress(db, run, { message: messageOf(run) }, executor, fleet.now())),
   );
-  const rejections = results.flatMap((each, place) => (each.status === 'rejected' ? [[place, each.reason]] : []));
+  const rejections = results.flatMap((each, index) => (each.status === 'rejected' ? [[index, each.reason]] : []));
   expect(rejections).toEqual([
     [0, expect.any(ExecutionSuperseded)],
     [1, expect.objectContaining({ message: expect.stringContaining('unwritable') })],
   ]);
-  for (const run of others) expect(await factsOf(run)).toContain('operation.progress');
-  for (const run of [superseded, broken]) expect(await factsOf(run)).not.toContain('operation.progress');
+  for (const run of others) expect(await readFactKinds(run)).toContain('operation.progress');
+  for (const run of [superseded, broken]) expect(await readFactKinds(run)).not.toContain('operation.progress');
 });
 
 test('waits for a locked operation without delaying the others', async () => {
@@ -160,14 +162,32 @@ test('waits for a locked operation without delaying the others', async () => {
   expect(order.join(' ')).toBe('free free free free free free released locked locked locked locked');
 });
 
-test('rejects only the claims of a dead replica in a batch with others', async () => {
+test('keeps the later of two delays of one operation until it ends', async () => {
+  const [run] = await startTestOperations(1);
+  if (!run) throw new Error('no operation was queued');
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  for (const { promise } of [first, second]) delayUpdates(db, [run.workflow_id], promise);
+  first.resolve();
+  await first.promise;
+  const events: string[] = [];
+  const started = startStep(db, run, 'first', 1, executor, fleet.now()).then(() => events.push('started'));
+  // Updates of other operations are written meanwhile.
+  const [other] = await startTestOperations(1);
+  if (other) await startStep(db, other, 'first', 1, executor, fleet.now());
+  events.push('second delay ends');
+  second.resolve();
+  await started;
+  expect(events).toEqual(['second delay ends', 'started']);
+});
+
+test('rejects only the executions of a dead replica in a batch with others', async () => {
   const runs = await queueTestOperations(6);
-  const dead = await replica();
+  const dead = await registerTestReplica();
   await declareReplicasDead(db, [{ replica_id: dead.replica_id, why: 'silent' }], executor.replica_id, fleet.now());
-  const claims = await Promise.allSettled(
-    runs.map((run, place) => claimExecution(db, run, place % 2 ? dead : executor, fleet.now())),
+  const results = await Promise.allSettled(
+    runs.map((run, index) => becomeExecutor(db, run, index % 2 ? dead : executor, fleet.now())),
   );
-  expect(claims.map(({ status }) => status)).toEqual(runs.map((_, place) => (place % 2 ? 'rejected' : 'fulfilled')));
+  expect(results.map(({ status }) => status)).toEqual(runs.map((_, index) => (index % 2 ? 'rejected' : 'fulfilled')));
 });
 
 test('does not bisect a batch while the store is unavailable', async () => {

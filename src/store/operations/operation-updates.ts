@@ -4,7 +4,7 @@
  * the same number of statements as a single update.
  */
 import { createBatcher } from '../../base/batching/batch.ts';
-import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
+import { bisect, unwrapSettled } from '../../base/batching/bisect.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Redactor } from '../../base/redaction/redact.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
@@ -179,7 +179,7 @@ function applyUpdate(drafts: Map<WorkflowId, OperationDraft>, update: AnyUpdate)
   }
 }
 
-async function writeIn(
+async function writeUpdates(
   db: Database,
   tx: Transaction,
   updates: readonly AnyUpdate[],
@@ -215,9 +215,9 @@ async function writeIn(
 
 /** Bisects a batch that fails, unless the store is unavailable. */
 async function writeBatch(db: Database, updates: readonly AnyUpdate[], mode: LockMode): Promise<Answer[]> {
-  const write = (some: readonly AnyUpdate[]) => db.transaction((tx) => writeIn(db, tx, some, mode));
+  const write = (some: readonly AnyUpdate[]) => db.transaction((tx) => writeUpdates(db, tx, some, mode));
   const settled = await bisect(updates, write, (error) => error instanceof StoreUnavailable);
-  return settled.map((each) => async () => settledAnswer(each)());
+  return settled.map((each) => async () => unwrapSettled(each)());
 }
 
 const batchers = new WeakMap<Database, (update: AnyUpdate) => Promise<Answer>>();
@@ -232,7 +232,8 @@ export function delayUpdates(db: Database, ids: readonly WorkflowId[], until: Pr
   delayed.set(db, delays);
   for (const id of ids) delays.set(id, until);
   void until.then(() => {
-    for (const id of ids) delays.delete(id);
+    // A later call may have replaced the delay.
+    for (const id of ids) if (delays.get(id) === until) delays.delete(id);
   });
 }
 

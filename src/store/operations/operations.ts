@@ -93,7 +93,11 @@ export async function readOperation(
   return (await readOperations(db, [id], visibility, now))[0];
 }
 
-export async function operationRow(db: Queryable, id: string, lock?: 'for update'): Promise<OperationRow | undefined> {
+export async function readOperationRow(
+  db: Queryable,
+  id: string,
+  lock?: 'for update',
+): Promise<OperationRow | undefined> {
   return (
     await db.query<OperationRow>(
       `select *
@@ -106,7 +110,7 @@ export async function operationRow(db: Queryable, id: string, lock?: 'for update
   )[0];
 }
 
-export const stepRows = (db: Queryable, workflow_id: WorkflowId): Promise<StepRow[]> =>
+export const readStepRows = (db: Queryable, workflow_id: WorkflowId): Promise<StepRow[]> =>
   db.query<StepRow>(
     `select *
      from steps
@@ -127,18 +131,16 @@ export interface OperationFilter {
 }
 
 interface Condition {
-  /** Whether an index on (this column, id) exists. */
-  indexed: boolean;
+  /** Whether there is an index on the column and `workflow_id`. */
+  isIndexed: boolean;
   sql(bind: Bind): string[];
 }
 
-/**
- * Returns the conditions of a filter. `listOperations` walks the index of the first indexed one.
- */
+/** Returns the conditions. `listOperations` walks the index of the first one that has an index. */
 function conditionsOf({ visibility, ...filter }: OperationFilter): Condition[] {
-  const column = (name: 'node_id' | 'allocation_id' | 'status' | 'kind', indexed: boolean): Condition[] =>
-    filter[name] === undefined ? [] : [{ indexed, sql: (bind) => [`operations.${name} = ${bind(filter[name])}`] }];
-  const own: Condition = { indexed: true, sql: (bind) => ownRows(visibility, 'operations', bind) };
+  const column = (name: 'node_id' | 'allocation_id' | 'status' | 'kind', isIndexed: boolean): Condition[] =>
+    filter[name] === undefined ? [] : [{ isIndexed, sql: (bind) => [`operations.${name} = ${bind(filter[name])}`] }];
+  const own: Condition = { isIndexed: true, sql: (bind) => ownRows(visibility, 'operations', bind) };
   return [
     ...column('node_id', true),
     ...column('allocation_id', true),
@@ -150,11 +152,11 @@ function conditionsOf({ visibility, ...filter }: OperationFilter): Condition[] {
 
 export async function listOperations(db: Queryable, filter: OperationFilter, now: Date): Promise<Page<Operation>> {
   const conditions = conditionsOf(filter);
-  const indexCondition = conditions.find(({ indexed }) => indexed);
+  const indexCondition = conditions.find(({ isIndexed }) => isIndexed);
   const { values, bind } = parameters();
-  const indexed = indexCondition?.sql(bind) ?? [];
-  if (filter.after !== undefined) indexed.push(`workflow_id < ${bind(filter.after)}`);
-  const walkCondition = indexed.length === 0 ? 'true' : indexed.join(' and ');
+  const walked = indexCondition?.sql(bind) ?? [];
+  if (filter.after !== undefined) walked.push(`workflow_id < ${bind(filter.after)}`);
+  const walkCondition = walked.length === 0 ? 'true' : walked.join(' and ');
   const walk: Walk = {
     ...{ table: 'operations', key: 'workflow_id', values },
     rows: (limit) =>
@@ -176,9 +178,9 @@ type NodeBinding = { node_id: NodeId; node_instance_id: NodeInstanceId | null };
 /** Sets the node of each operation, for operations that were queued before their node was known. */
 export async function bindOperationsToNodes(
   tx: Transaction,
-  bound: { workflow_id: WorkflowId; node: NodeBinding }[],
+  bindings: { workflow_id: WorkflowId; node: NodeBinding }[],
 ): Promise<void> {
-  if (bound.length === 0) return;
+  if (bindings.length === 0) return;
   await tx.query(
     `update operations set
        node_id = bound.node_id,
@@ -188,9 +190,9 @@ export async function bindOperationsToNodes(
        -- Lets the planner use the index.
        and operations.workflow_id = any($1)`,
     [
-      bound.map(({ workflow_id }) => workflow_id),
-      bound.map(({ node }) => node.node_id),
-      bound.map(({ node }) => node.node_instance_id),
+      bindings.map(({ workflow_id }) => workflow_id),
+      bindings.map(({ node }) => node.node_id),
+      bindings.map(({ node }) => node.node_instance_id),
     ],
     { prepared: true },
   );

@@ -6,7 +6,7 @@ import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Database } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { claimExecution, type Executor, finishOperation } from './executions.ts';
+import { becomeExecutor, type Executor, finishOperation } from './executions.ts';
 import { readOperation, requeue } from './operations.ts';
 import { publishProgress } from './publish-progress.ts';
 import { queueOperation } from './queue-operation.ts';
@@ -34,21 +34,24 @@ afterAll(() => store.close());
 
 const steps = ['first', 'second'].map((name) => ({ name, label: name, usual_seconds: 10, within_seconds: 60 }));
 
-async function startTestOperation(node_id?: string): Promise<{ workflow_id: WorkflowId; attempt: number }> {
+async function startTestOperation(
+  node_id?: string,
+  plan = steps,
+): Promise<{ workflow_id: WorkflowId; attempt: number }> {
   const run = { workflow_id: newWorkflowId(fleet.clock), attempt: 1 };
-  const fields = { ...run, kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps };
+  const fields = { ...run, kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps: plan };
   const node = node_id === undefined ? {} : { node_id: node_id as never };
   await db.transaction((tx) => queueOperation(tx, { ...fields, ...node, correlation_id: newCorrelationId() }, start));
-  await claimExecution(db, run, executor, start);
+  await becomeExecutor(db, run, executor, start);
   return run;
 }
 
-const progress = async ({ workflow_id }: { workflow_id: WorkflowId }, now = start) => {
+const readProgress = async ({ workflow_id }: { workflow_id: WorkflowId }, now = start) => {
   const operation = await readOperation(db, workflow_id, wholeFleet, now);
   if (!operation) throw new Error('the operation does not exist');
   return operation.progress;
 };
-const progressFacts = ({ workflow_id }: { workflow_id: WorkflowId }) =>
+const readProgressFacts = ({ workflow_id }: { workflow_id: WorkflowId }) =>
   db.query<{ data: Record<string, unknown> }>(
     `select data
      from evidence
@@ -64,14 +67,23 @@ test('writes a publication to the row, and to the evidence with its step', async
   await startStep(db, run, 'first', 1, executor, start);
   const parts = [{ name: 'disk', kind: 'part', state: 'Creating', tone: 'busy' as const }];
   await publishProgress(db, run, { message: 'making it', parts, retry_after_seconds: 20 }, executor, start);
-  expect(await progress(run, later(5))).toMatchObject({ message: 'making it', parts, retry_after_seconds: 15 });
-  const [fact] = await progressFacts(run);
+  expect(await readProgress(run, later(5))).toMatchObject({ message: 'making it', parts, retry_after_seconds: 15 });
+  const [fact] = await readProgressFacts(run);
   expect(fact?.data).toMatchObject({ phase: 'first', step: 1, total_steps: 2, parts });
+});
+
+test('says in each phase of a launch that a first boot has no estimate', async () => {
+  const plan = ['launch:pull_image', 'launch:create'].map((name) => ({ ...steps[0], name, label: name }));
+  const run = await startTestOperation(undefined, plan as typeof steps);
+  await startStep(db, run, 'launch:pull_image', 1, executor, start);
+  await publishProgress(db, run, { message: 'pulling' }, executor, start);
+  const { message } = await readProgress(run, later(20));
+  expect(message).toBe('pulling · no earlier boot to compare with, so no estimate');
 });
 
 test('a changed counter in the message is not an advance while the mark stays', async () => {
   const { workflow_id } = await startTestOperation();
-  const advanced = async (message: string, mark: string, after: number, retry_after_seconds?: number) => {
+  const publishAndRead = async (message: string, mark: string, after: number, retry_after_seconds?: number) => {
     await publishProgress(db, { workflow_id }, { message, mark, retry_after_seconds }, executor, later(after));
     const [row] = await db.query<{ progress: { message: string; advanced_at: string; patient_until?: string } }>(
       'select progress from operations where workflow_id = $1',
@@ -80,10 +92,10 @@ test('a changed counter in the message is not an advance while the mark stays', 
     expect(row?.progress.message).toBe(message);
     return [row?.progress.advanced_at, row?.progress.patient_until];
   };
-  const moment = (after: number) => later(after).toISOString();
-  expect(await advanced('Creating · 1s', 'Creating', 1, 10)).toEqual([moment(1), moment(11)]);
-  expect(await advanced('Creating · 2s', 'Creating', 2, 10)).toEqual([moment(1), moment(11)]);
-  expect(await advanced('Running · 3s', 'Running', 3)).toEqual([moment(3), undefined]);
+  const isoAt = (after: number) => later(after).toISOString();
+  expect(await publishAndRead('Creating · 1s', 'Creating', 1, 10)).toEqual([isoAt(1), isoAt(11)]);
+  expect(await publishAndRead('Creating · 2s', 'Creating', 2, 10)).toEqual([isoAt(1), isoAt(11)]);
+  expect(await publishAndRead('Running · 3s', 'Running', 3)).toEqual([isoAt(3), undefined]);
 });
 
 test('writes neither the row nor the evidence if one of them fails', async () => {
@@ -95,8 +107,8 @@ test('writes neither the row nor the evidence if one of them fails', async () =>
   );
   for (const message of ['unrecordable', 'unwritable'])
     await expect(publishProgress(db, run, { message }, executor, start)).rejects.toThrow(message);
-  expect((await progress(run)).message).toBe('before');
-  expect(await progressFacts(run)).toHaveLength(1);
+  expect((await readProgress(run)).message).toBe('before');
+  expect(await readProgressFacts(run)).toHaveLength(1);
 });
 
 test('repeats an unchanged message only every 15 s, without an advance', async () => {
@@ -110,7 +122,7 @@ test('repeats an unchanged message only every 15 s, without an advance', async (
     ['b', 40],
   ] as const)
     await publish(message, seconds);
-  expect((await progressFacts(run)).map(({ data }) => data.message)).toEqual(['a', 'b', 'b']);
+  expect((await readProgressFacts(run)).map(({ data }) => data.message)).toEqual(['a', 'b', 'b']);
   const [row] = await db.query<{ progress: { advanced_at: string; updated_at: string } }>(
     'select progress from operations where workflow_id = $1',
     [run.workflow_id],
@@ -128,8 +140,8 @@ test('expects the durations that the pool had recorded when the operation was qu
     await endStep(db, run, 'first', { status: 'done', tries: 1 }, executor, later(seconds));
   }
   const run = await startTestOperation(node_id);
-  expect((await progress(before)).expected).toBeNull();
-  expect((await progress(run)).expected).toEqual({ p50_seconds: 20, p90_seconds: 28, samples: 3 });
+  expect((await readProgress(before)).expected).toBeNull();
+  expect((await readProgress(run)).expected).toEqual({ p50_seconds: 20, p90_seconds: 28, samples: 3 });
   const [other] = await db.query<{ usual: number | null }>(
     `select usual_seconds as usual
      from steps
@@ -149,18 +161,18 @@ test('keeps the percentage in another attempt, and restarts the clock of the ste
   const error = { code: 'broken', owner_layer: 'node', message: 'broken', step: 'first' };
   await endStep(db, run, 'first', { status: 'failed', tries: 1, error }, executor, later(30));
   await finishOperation(db, run, { status: 'failed', error }, executor, later(30));
-  const failed = await progress(run, later(30));
+  const failed = await readProgress(run, later(30));
   expect(failed.percent).toBeGreaterThan(40);
   await db.transaction((tx) => requeue(tx, run.workflow_id, later(3600), null));
   const again = { ...run, attempt: 2 };
-  await claimExecution(db, again, executor, later(3600));
+  await becomeExecutor(db, again, executor, later(3600));
   await startStep(db, again, 'first', 1, executor, later(3600));
-  expect(await progress(run, later(3601))).toMatchObject({ percent: failed.percent, step_elapsed_seconds: 1 });
+  expect(await readProgress(run, later(3601))).toMatchObject({ percent: failed.percent, step_elapsed_seconds: 1 });
 });
 
 test('does not lower the percentage when the clock is set back', async () => {
   const run = await startTestOperation();
   await startStep(db, run, 'first', 1, executor, start);
-  const { percent } = await progress(run, later(20));
-  expect(await progress(run, later(1))).toMatchObject({ percent, step_elapsed_seconds: 1 });
+  const { percent } = await readProgress(run, later(20));
+  expect(await readProgress(run, later(1))).toMatchObject({ percent, step_elapsed_seconds: 1 });
 });

@@ -6,12 +6,12 @@ import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import type { RecordedStepError } from '../../lifecycle/findings/launch-blame.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import type { Database } from '../pg/database.ts';
-import { type Executor, factOfOperation, updateAsExecutor } from './executions.ts';
-import { reachedIn, settleProgress } from './operation-progress.ts';
+import { buildOperationFact, type Executor, updateAsExecutor } from './executions.ts';
+import { selectMark, setProgress } from './operation-progress.ts';
 import type { PublishedProgress } from './operation-rows.ts';
 import { amendStep, type OperationDraft } from './operation-updates.ts';
 
-/** A report of an operation about its present step. */
+/** The progress that an operation publishes for its present step. */
 export type Publication = Pick<PublishedProgress, 'message' | 'mark' | 'parts'> & {
   retry_after_seconds?: number;
   /** Why the present step is stuck; null once it continues. */
@@ -24,7 +24,10 @@ function recordStepError(draft: OperationDraft, error: RecordedStepError | null)
   if (step && !isDeepStrictEqual(step.error, next)) amendStep(draft, step, { error: next });
 }
 
-/** An unchanged publication is written again only after this time, because polls repeat it. */
+/**
+ * An unchanged publication without a retry time is written again only after this time, because
+ * polls repeat it.
+ */
 const repeatSeconds = 15;
 
 const isDue = ({ updated_at }: PublishedProgress, now: Date) =>
@@ -47,7 +50,7 @@ export const publishProgress = (
     const { retry_after_seconds, error, ...fields } = draft.redact.value(publication);
     if (error !== undefined) recordStepError(draft, error);
     const { message, parts, advanced_at = now.toISOString(), patient_until } = row.progress;
-    const hasAdvanced = reachedIn(row.progress) !== reachedIn(fields) || !isDeepStrictEqual(parts, fields.parts);
+    const hasAdvanced = selectMark(row.progress) !== selectMark(fields) || !isDeepStrictEqual(parts, fields.parts);
     const isNews = hasAdvanced || message !== fields.message;
     if (!isNews && retry_after_seconds === undefined && !isDue(row.progress, now)) return;
     const at = now.toISOString();
@@ -59,8 +62,8 @@ export const publishProgress = (
       updated_at: at,
       ...(hasAdvanced ? { advanced_at: at, patient_until: retry_at } : { advanced_at, patient_until }),
     };
-    const { phase, step, total_steps, percent } = settleProgress(draft, next, now);
+    const { phase, step, total_steps, percent } = setProgress(draft, next, now);
     const data = { ...publication, phase, step, total_steps, percent };
     const summary = publication.message ?? 'progress';
-    draft.facts.push(factOfOperation(row, layer, 'operation.progress', summary, data, now));
+    draft.facts.push(buildOperationFact(row, layer, 'operation.progress', summary, data, now));
   });

@@ -4,7 +4,7 @@ import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { StepHistory } from '../../lifecycle/progress/expectation.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Transaction } from '../pg/database.ts';
-import { redactedRows } from '../pg/redacted-rows.ts';
+import { redactRows } from '../pg/redacted-rows.ts';
 import { setExpectedDurations } from './step-samples.ts';
 
 export interface NewOperation {
@@ -30,7 +30,7 @@ export interface NewOperation {
 /** The `operation-start` sweep starts them, because the engine cannot join this transaction. */
 export async function queueOperations(tx: Transaction, operations: NewOperation[], now: Date): Promise<void> {
   if (operations.length === 0) return;
-  const queued = redactedRows(tx.redact, operations, ['params', 'actor.name']);
+  const queued = redactRows(tx.redact, operations, ['params', 'actor.name']);
   await tx.query(
     `insert into operations (
        workflow_id, kind, revision, status, node_id, node_instance_id, allocation_id, tenant,

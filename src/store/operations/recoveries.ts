@@ -41,7 +41,7 @@ const subjects = {
 const subjectOf = (action: BulkActionName) => subjects[isAboutAllocations(action) ? 'allocation' : 'node'];
 
 interface Selection {
-  /** The `from` and `where` clauses. */
+  /** The tables and the `where` clause, for use after the keyword `from`. */
   from: string;
   values: unknown[];
 }
@@ -61,8 +61,8 @@ function selectTargets(action: BulkActionName, filter: RecoveryFilter, now: Date
   return { from: `${subject.from}\n where ${where.join('\n   and ')}`, values };
 }
 
-/** Returns the targets that a recovery would choose now, in order. */
-export async function matchingTargets(
+/** Returns the ids of the targets that a recovery would choose now, in order. */
+export async function listMatchingTargets(
   db: Queryable,
   action: BulkActionName,
   filter: RecoveryFilter,
@@ -117,13 +117,13 @@ export interface Tally {
 }
 
 const lastOrdinal = 2 ** 31 - 1;
-const everything: Span = { after: 0, through: lastOrdinal };
+const allTargets: Span = { after: 0, through: lastOrdinal };
 
 /**
  * Returns the range of the canaries: the first targets that were or will be acted on. A target that
  * ended without an action proves nothing, so the next one takes its place.
  */
-export async function canariesOf(db: Queryable, workflow_id: WorkflowId, canary: number): Promise<Span> {
+export async function findCanaries(db: Queryable, workflow_id: WorkflowId, canaryCount: number): Promise<Span> {
   const [last] = await db.query<{ ordinal: number }>(
     `select ordinal
      from recovery_targets
@@ -132,15 +132,15 @@ export async function canariesOf(db: Queryable, workflow_id: WorkflowId, canary:
      order by ordinal
      offset $2
      limit 1`,
-    [workflow_id, canary - 1],
+    [workflow_id, canaryCount - 1],
   );
   return { after: 0, through: last?.ordinal ?? lastOrdinal };
 }
 
 /** Returns the range of all targets after the canaries. */
-export const restAfter = ({ through }: Span): Span => ({ after: through, through: lastOrdinal });
+export const spanAfter = ({ through }: Span): Span => ({ after: through, through: lastOrdinal });
 
-export async function tallyOf(db: Queryable, workflow_id: WorkflowId, span: Span = everything): Promise<Tally> {
+export async function countTargets(db: Queryable, workflow_id: WorkflowId, span: Span = allTargets): Promise<Tally> {
   return single(
     await db.query<Tally>(
       `select
@@ -159,7 +159,7 @@ export async function tallyOf(db: Queryable, workflow_id: WorkflowId, span: Span
 }
 
 /** Computes the recent pace from the rows alone, so that a replica that takes over keeps it. */
-export async function paceOf(
+export async function readPace(
   db: Queryable,
   workflow_id: WorkflowId,
   now: Date,
@@ -179,6 +179,7 @@ export async function paceOf(
 
 export type JudgedTarget = TargetRow &
   TargetFacts & {
+    /** The reason and the owner of the target's present status. */
     why: string | null;
     blamed: string | null;
     /** The operation that last worked on the target, even if another request started it. */
@@ -214,7 +215,7 @@ const judgedTargets = (action: BulkActionName) => {
 };
 
 /** Returns the targets whose action has not ended, with their present status. */
-export const targetsUnderWay = (
+export const listActingTargets = (
   db: Queryable,
   workflow_id: WorkflowId,
   action: BulkActionName,
@@ -228,7 +229,7 @@ export const targetsUnderWay = (
   );
 
 /** Returns the next target to act on, with its present status. */
-export async function nextTarget(
+export async function findNextTarget(
   db: Queryable,
   workflow_id: WorkflowId,
   action: BulkActionName,
@@ -255,9 +256,9 @@ export async function changeTarget(
   ordinal: number,
   change: TargetChange,
 ): Promise<void> {
-  const sets = Object.keys(change).map((column, i) => `${column} = $${i + 3}`);
+  const assignments = Object.keys(change).map((column, index) => `${column} = $${index + 3}`);
   await tx.query(
-    `update recovery_targets set ${sets.join(', ')}
+    `update recovery_targets set ${assignments.join(', ')}
      where workflow_id = $1
        and ordinal = $2`,
     [workflow_id, ordinal, ...Object.values(change)],
@@ -283,7 +284,7 @@ export async function skipTargets(
 }
 
 /** Returns targets that ended in this state, oldest first. */
-export const targetsInState = (
+export const listTargetsInState = (
   db: Queryable,
   workflow_id: WorkflowId,
   state: 'failed' | 'skipped',

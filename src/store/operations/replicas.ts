@@ -3,8 +3,10 @@ import type { ReplicaId } from '../../base/ids.ts';
 import type { Overview } from '../../contract/fleet/overview.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable } from '../pg/database.ts';
+import { knownSchema } from '../upgrade/migration-steps.ts';
 import type { Executor } from './executions.ts';
 
+/** Long enough that a replica may miss two renewals. */
 export const leaseSeconds = 10;
 export const renewEverySeconds = 3;
 
@@ -15,6 +17,8 @@ export interface ReplicaRow {
   pid: number;
   address: string;
   version: string;
+  /** The newest schema version that the replica knows; null for replicas of 0.1.0. */
+  schema_version: number | null;
   started_at: Date;
   lease_until: Date;
   ended_at: Date | null;
@@ -22,11 +26,11 @@ export interface ReplicaRow {
 
 export async function registerReplica(
   db: Queryable,
-  replica: Omit<ReplicaRow, 'epoch' | 'ended_at'>,
+  replica: Omit<ReplicaRow, 'epoch' | 'schema_version' | 'ended_at'>,
 ): Promise<Executor> {
   const [row] = await db.query<{ epoch: string }>(
-    `insert into replicas (replica_id, host, pid, address, version, started_at, lease_until)
-     values ($1, $2, $3, $4, $5, $6, $7)
+    `insert into replicas (replica_id, host, pid, address, version, schema_version, started_at, lease_until)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)
      returning epoch`,
     [
       replica.replica_id,
@@ -34,6 +38,7 @@ export async function registerReplica(
       replica.pid,
       replica.address,
       replica.version,
+      knownSchema,
       replica.started_at,
       replica.lease_until,
     ],
@@ -48,7 +53,7 @@ export async function announceReplica(db: Queryable, id: ReplicaId, address: str
 }
 
 /** Returns the addresses of the other live replicas. Agents fall back to them. */
-export async function otherAddresses(db: Queryable, id: ReplicaId, now: Date): Promise<string[]> {
+export async function listOtherAddresses(db: Queryable, id: ReplicaId, now: Date): Promise<string[]> {
   const rows = await db.query<{ address: string }>(
     `select distinct address
      from replicas
@@ -64,7 +69,7 @@ export async function otherAddresses(db: Queryable, id: ReplicaId, now: Date): P
   return rows.map((row) => row.address);
 }
 
-/** Returns false if this replica was declared dead. It must then stop serving. */
+/** Returns false if this replica was declared dead and must stop serving. */
 export async function renewLease(db: Queryable, id: ReplicaId, lease_until: Date): Promise<boolean> {
   const rows = await db.query(
     `update replicas set lease_until = $2
@@ -76,7 +81,7 @@ export async function renewLease(db: Queryable, id: ReplicaId, lease_until: Date
   return rows.length > 0;
 }
 
-export async function unfinishedReplicas(db: Queryable): Promise<ReplicaRow[]> {
+export async function listUnfinishedReplicas(db: Queryable): Promise<ReplicaRow[]> {
   return db.query<ReplicaRow>(
     `select *
      from replicas
@@ -142,7 +147,7 @@ export function endReplica(db: Database, id: ReplicaId, now: Date): Promise<void
        returning replica_id`,
       [id, now],
     );
-    const others = (await unfinishedReplicas(tx)).filter(({ lease_until }) => lease_until > now);
+    const others = (await listUnfinishedReplicas(tx)).filter(({ lease_until }) => lease_until > now);
     if (ended.length === 0 || others.length === 0) return;
     await recordEvidence(tx, [
       {
@@ -157,10 +162,11 @@ export function endReplica(db: Database, id: ReplicaId, now: Date): Promise<void
 }
 
 export async function listReplicas(db: Queryable, now: Date): Promise<Overview['replicas']> {
-  return (await unfinishedReplicas(db)).map((row) => ({
+  return (await listUnfinishedReplicas(db)).map((row) => ({
     replica_id: row.replica_id,
     host: row.host,
     address: row.address,
+    version: row.version,
     live: row.lease_until > now,
     started_at: row.started_at.toISOString(),
   }));

@@ -42,19 +42,19 @@ export async function setExpectedDurations(tx: Transaction, queued: WorkflowId[]
          and operation.pool is not null),
      history as (
        select
-         kind.pool,
-         kind.name,
+         planned_step.pool,
+         planned_step.name,
          count(*)::int as samples,
          percentile_cont($2::double precision[]) within group (order by sample.seconds) as quantiles
-       from (select distinct pool, name from planned) kind
+       from (select distinct pool, name from planned) planned_step
        cross join lateral (
          select seconds
          from step_samples sample
-         where sample.pool = kind.pool
-           and sample.step = kind.name
+         where sample.pool = planned_step.pool
+           and sample.step = planned_step.name
          order by sample.at desc
          limit $3) sample
-       group by kind.pool, kind.name)
+       group by planned_step.pool, planned_step.name)
      update steps set
        expected = jsonb_build_object('samples', history.samples, 'quantiles', to_jsonb(history.quantiles))
      from planned

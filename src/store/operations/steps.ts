@@ -7,7 +7,7 @@ import type { WorkflowId } from '../../base/ids.ts';
 import type { StepStatus } from '../../lifecycle/model/states.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import type { Database } from '../pg/database.ts';
-import { type Executor, factOfOperation, updateAsExecutor } from './executions.ts';
+import { buildOperationFact, type Executor, updateAsExecutor } from './executions.ts';
 import type { StepRow } from './operation-rows.ts';
 import { amendOperation, amendStep, type DraftStep, type OperationDraft } from './operation-updates.ts';
 
@@ -36,7 +36,9 @@ function beginStep(draft: OperationDraft, step: DraftStep, tries: number, now: D
   amendOperation(draft, { progress: { advanced_at: at, updated_at: at } });
   const phase = phaseOf(step.name);
   const summary = `${phase} started${tries > 1 ? ` (try ${tries})` : ''}`;
-  draft.facts.push(factOfOperation(draft.row, 'workflow', 'step.started', summary, { step: phase, try: tries }, now));
+  draft.facts.push(
+    buildOperationFact(draft.row, 'workflow', 'step.started', summary, { step: phase, try: tries }, now),
+  );
 }
 
 /** Starts the next open step of a stage. Returns `over` if all its steps have ended already. */
@@ -108,10 +110,10 @@ function endOneStep(draft: OperationDraft, step: DraftStep, ending: StepEnding, 
   if (status === 'done') sampleStep(draft, step, now);
   const summary = `${phase} ${endedWords[status]}${ending.error ? `: ${ending.error.message}` : ''}`;
   const data = { step: phase, tries, ...(error && { error }) };
-  draft.facts.push(factOfOperation(draft.row, 'workflow', `step.${status}`, summary, data, now));
+  draft.facts.push(buildOperationFact(draft.row, 'workflow', `step.${status}`, summary, data, now));
 }
 
-/** How a phase ends when its stage passes it. A phase that never started was not needed. */
+/** The ending of a phase that its stage moved past. A phase that never started was not needed. */
 const endingOf = ({ started_at }: DraftStep): StepEnding =>
   started_at ? { status: 'done', tries: 1 } : { status: 'skipped', tries: 0 };
 

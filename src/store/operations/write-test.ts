@@ -6,7 +6,7 @@ import { type Database, isOverLimit } from '../pg/database.ts';
  * Half a megabyte in temporary files: unlike a changed row, they always need new space on the disk,
  * and nothing of them remains.
  */
-const needsSpace = `
+const spillSql = `
   select count(*)
   from (select md5(n::text) as word from generate_series(1, 12000) as n order by word) as sorted`;
 
@@ -20,14 +20,14 @@ export async function testWrite(db: Database, replica_id: ReplicaId, onBegin: ()
       onBegin();
       if (withFiles) {
         await tx.query(`set local work_mem = '64kB'`);
-        await tx.query(needsSpace);
+        await tx.query(spillSql);
       }
       await tx.query('update replicas set address = address where replica_id = $1', [replica_id]);
     });
   try {
     await write(true);
   } catch (error) {
-    // `temp_file_limit` does not allow temporary files; that says nothing about rows.
+    // `temp_file_limit` forbids temporary files, but rows may still be writable.
     if (!isOverLimit(error)) throw error;
     await write(false);
   }

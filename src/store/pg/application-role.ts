@@ -1,7 +1,8 @@
 /**
  * Grants the application's role its rights: it may read and write every table, but only append to
- * evidence. Another role owns the tables, so the application cannot grant itself more. Functions of
- * the owner create and drop the partitions of evidence.
+ * evidence and its seals, and only read the tables of cuts, eras and migrations. Another role owns
+ * the tables, so the application cannot grant itself more. Functions of the owner create and drop
+ * the partitions of evidence.
  */
 import type pg from 'pg';
 

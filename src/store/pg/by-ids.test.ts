@@ -1,6 +1,4 @@
-/**
- * PostgreSQL looks up a long list by its keys, even with a plan made while the table was small.
- */
+/** Tests `anyOf` with a plan that PostgreSQL made while the table was small. */
 import { expect, it } from 'vitest';
 import { testStore } from '../../../test/support/store.ts';
 import { anyOf } from './by-ids.ts';
@@ -13,9 +11,9 @@ interface PlanNode {
   Plans?: PlanNode[];
 }
 
-const partsOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(partsOf)];
+const listPlanNodes = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(listPlanNodes)];
 
-it('scans a table at most once for a list with a plan that is older than most rows', async () => {
+it('scans a table at most once for a long list, with a plan from when the table was small', async () => {
   const store = await testStore();
   const client = await store.db.connect('planner');
   try {
@@ -31,7 +29,7 @@ it('scans a table at most once for a list with a plan that is older than most ro
     const { rows } = await client.query(`explain (analyze, format json) execute read_things(${list})`);
     const [{ Plan: plan }] = rows[0]['QUERY PLAN'] as [{ Plan: PlanNode & { 'Actual Rows': number } }];
     expect(plan['Actual Rows']).toBe(ids.length);
-    const scans = partsOf(plan).filter((part) => part['Relation Name'] && part['Node Type'] === 'Seq Scan');
+    const scans = listPlanNodes(plan).filter((part) => part['Relation Name'] && part['Node Type'] === 'Seq Scan');
     for (const part of scans) expect(part, 'a sequential scan runs once').toMatchObject({ 'Actual Loops': 1 });
     expect(scans.filter(({ Filter }) => Filter !== undefined)).toEqual([]);
   } finally {

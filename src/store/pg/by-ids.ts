@@ -4,9 +4,7 @@
  * more expensive, and would plan each execution anyway.
  */
 export interface ByIds {
-  /** SQL. */
   condition: string;
-  /** The value of the condition's parameter. */
   value: unknown;
   options: { prepared: boolean };
 }

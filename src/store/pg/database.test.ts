@@ -61,10 +61,10 @@ test('runs independent reads in parallel on a pool, with the results in order', 
 });
 
 test('runs independent reads one after another in a transaction', async () => {
-  const oneByOne = { results: [1, 2, 3], maxRunning: 1 };
-  expect(await db.transaction(runThree)).toEqual(oneByOne);
+  const oneAtATime = { results: [1, 2, 3], maxRunning: 1 };
+  expect(await db.transaction(runThree)).toEqual(oneAtATime);
   const within = db.transaction((tx) => runThree(withinTransaction(db, tx)));
-  expect(await within, 'also with a database that runs all statements in the transaction').toEqual(oneByOne);
+  expect(await within, 'also with a database that runs all statements in the transaction').toEqual(oneAtATime);
 });
 
 test('rejects when a read throws before it returns a promise', async () => {

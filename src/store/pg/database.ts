@@ -6,7 +6,9 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { createRedactor, type LearningRedactor, type Redactor } from '../../base/redaction/redact.ts';
 import { FailoverClient, readOnlyState } from './connections/failover-client.ts';
+import { GrantedPool } from './connections/granted-pool.ts';
 import type { StoreWatch } from './connections/store-watch.ts';
+import { isUnavailableCode } from './connections/unavailable-codes.ts';
 import { types } from './timestamps.ts';
 
 export type Row = object;
@@ -23,10 +25,10 @@ export interface Queryable {
   readonly one_connection?: true;
   /** Redacts text from machines and people before it is stored in rows or evidence. */
   readonly redact: Redactor;
-  /** The account that is charged for written evidence; see `chargedTo`. */
+  /** The account that is charged for written evidence; see `withWriteAccount`. */
   readonly account?: WriteAccount;
   /** Call this after writing evidence, so that the commit wakes the tail. */
-  evidenceWritten(): void;
+  markEvidenceWritten(): void;
 }
 
 /** An open transaction. Functions that must run inside one take this type. */
@@ -38,32 +40,27 @@ export interface Database extends Queryable {
   readonly url: string;
   readonly redact: LearningRedactor;
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /** Called after each commit that wrote evidence. */
+  /** Sets the listener that is called after each commit that wrote evidence. */
   whenEvidence(listener: () => void): void;
-  /**
-   * Opens a dedicated connection for LISTEN or a session lock. The caller ends it.
-   */
+  /** Opens a dedicated connection for LISTEN or a session lock. The caller ends it. */
   connect(applicationName: string, settings?: Record<string, string>): Promise<pg.Client>;
-  /** Callers that wait for a free connection of the pool. */
-  waiting(): number;
+  /** Returns how many callers wait for a free connection of the pool. */
+  countWaiting(): number;
+  /** Whether the database refuses connections and the pool has fewer than half of its maximum. */
+  isShortOfConnections(): boolean;
   close(): Promise<void>;
 }
 
-/** The database did not answer, or the connection broke. A retry is safe. */
+/**
+ * The database did not answer, cannot work at the moment, or the connection broke. A later try may
+ * succeed. If the connection broke during a commit, the transaction may have been committed.
+ */
 export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable';
 }
 
-/**
- * SQLSTATE classes that mean "the server is not there", not "the statement is wrong". A read-only
- * server is a standby or a former primary, so it counts too.
- */
-const unavailableClasses = ['08', '53', '57', '58'];
 const transientCodes = ['40001', '40P01'];
-/**
- * Whether a prepared statement is no longer valid, because another replica migrated its table or a
- * connection pooler dropped the statement.
- */
+/** Another replica migrated a table of the statement, or a pooler dropped the statement. */
 const isStalePlan = (error: unknown): boolean =>
   sqlState(error) === '26000' ||
   (sqlState(error) === '0A000' && error instanceof Error && /cached plan/.test(error.message));
@@ -78,6 +75,11 @@ const idleTransactionMs = 8_000;
  * lost connections before this time.
  */
 const connectTimeoutMs = 20_000;
+/**
+ * Kept open while idle, so that heartbeats are stored even if other programs take all connections
+ * of the database.
+ */
+const minConnections = 2;
 
 const sqlState = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
@@ -90,7 +92,7 @@ export const isUniqueViolation = (error: unknown, constraint?: string): boolean 
 export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 
 /** Returns the cause if the error means that the database takes no writes. */
-export function storeFault(error: unknown): 'read_only' | 'disk_full' | undefined {
+export function toStoreFault(error: unknown): 'read_only' | 'disk_full' | undefined {
   const code = sqlState(error instanceof StoreUnavailable ? error.cause : error);
   if (code === readOnlyState) return 'read_only';
   return code === '53100' ? 'disk_full' : undefined;
@@ -102,7 +104,8 @@ export const isOverLimit = (error: unknown): boolean =>
 
 function classify(error: unknown): unknown {
   if (error instanceof pg.DatabaseError) {
-    return error.code === readOnlyState || unavailableClasses.includes((error.code ?? '').slice(0, 2))
+    // A read-only server is a standby or a former primary.
+    return error.code === readOnlyState || isUnavailableCode(error.code)
       ? new StoreUnavailable(error.message, { cause: error })
       : error;
   }
@@ -125,10 +128,12 @@ export function openDatabase(options: {
 }): Database {
   const { redact = createRedactor() } = options;
   const Client = options.watch?.Client ?? FailoverClient;
-  const pool = new pg.Pool({
+  const max = options.max_connections ?? 16;
+  const pool = new GrantedPool({
     Client,
     connectionString: options.url,
-    max: options.max_connections ?? 16,
+    max,
+    min: Math.min(minConnections, max),
     application_name: 'slipway',
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: 60_000,
@@ -146,7 +151,7 @@ export function openDatabase(options: {
    * Derives the name from the text. A pooler may share connections between processes, and a name
    * must mean the same statement in all of them.
    */
-  const nameOf = (text: string): string => {
+  const nameStatement = (text: string): string => {
     const name =
       statementNames.get(text) ?? `prepared_${generation}_${createHash('md5').update(text).digest('base64url')}`;
     statementNames.set(text, name);
@@ -160,7 +165,7 @@ export function openDatabase(options: {
     { prepared = false }: { prepared?: boolean } = {},
   ): Promise<R[]> => {
     try {
-      return (await connection.query({ text, values, ...(prepared && { name: nameOf(text) }) })).rows as R[];
+      return (await connection.query({ text, values, ...(prepared && { name: nameStatement(text) }) })).rows as R[];
     } catch (error) {
       // New names make every connection prepare its statements again.
       if (isStalePlan(error)) {
@@ -191,7 +196,7 @@ export function openDatabase(options: {
       one_connection: true,
       query: (text, values, options) => run(client, text, values, options),
       redact,
-      evidenceWritten: () => {
+      markEvidenceWritten: () => {
         wroteEvidence = true;
       },
     };
@@ -223,7 +228,7 @@ export function openDatabase(options: {
     url: options.url,
     query: (text, values, options) => retry(() => run(pool, text, values, options), isStalePlan),
     redact,
-    evidenceWritten: () => notifyEvidence(),
+    markEvidenceWritten: () => notifyEvidence(),
     whenEvidence(listener) {
       notifyEvidence = listener;
     },
@@ -242,7 +247,7 @@ export function openDatabase(options: {
       });
       try {
         await client.connect();
-        // Not at login, because a pooler refuses settings there.
+        // A pooler refuses settings at login, so they are set here.
         for (const [name, value] of Object.entries(settings))
           await client.query('select set_config($1, $2, false)', [name, value]);
       } catch (error) {
@@ -251,7 +256,8 @@ export function openDatabase(options: {
       }
       return client;
     },
-    waiting: () => pool.waitingCount,
+    countWaiting: () => pool.waitingCount,
+    isShortOfConnections: () => pool.isShort(),
     close: () => pool.end(),
   };
 }
@@ -268,7 +274,7 @@ export interface WriteAccount {
   charge(rows: number, bytes: number): void;
 }
 
-export const chargedTo = (db: Database, account: WriteAccount): Database => ({
+export const withWriteAccount = (db: Database, account: WriteAccount): Database => ({
   ...db,
   account,
   transaction: (work) => db.transaction((tx) => work({ ...tx, account })),
@@ -282,7 +288,7 @@ export const withinTransaction = (db: Database, tx: Transaction): Database => ({
   ...db,
   one_connection: true,
   query: (text, values, options) => tx.query(text, values, options),
-  evidenceWritten: () => tx.evidenceWritten(),
+  markEvidenceWritten: () => tx.markEvidenceWritten(),
   // There is no savepoint, so if a part fails, the whole transaction fails.
   transaction: (work) => work(tx),
 });

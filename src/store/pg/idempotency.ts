@@ -4,7 +4,8 @@
  * nothing, and a concurrent retry waits for the commit.
  *
  * A reply may hold a secret that is shown once, such as a new token. It is encrypted with a key
- * derived from the idempotency key. The table has only a hash of that key, so it reveals neither.
+ * derived from the idempotency key. The table has only a hash of the idempotency key, so it reveals
+ * neither the key nor the reply.
  */
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { fixedRetentionSeconds } from '../../lifecycle/limits/retention-classes.ts';
@@ -31,9 +32,8 @@ interface KeyRow {
   reply: string;
 }
 
-const storedKey = ({ token_id, key }: KeyScope) =>
-  createHash('sha256').update(`${token_id}\n${key}`).digest('base64url');
-const sealingKey = ({ token_id, key }: KeyScope) =>
+const hashKey = ({ token_id, key }: KeyScope) => createHash('sha256').update(`${token_id}\n${key}`).digest('base64url');
+const deriveSealingKey = ({ token_id, key }: KeyScope) =>
   Buffer.from(hkdfSync('sha256', key, token_id, 'slipway idempotent answer', 32));
 
 const ivBytes = 12;
@@ -41,14 +41,14 @@ const tagBytes = 16;
 
 function seal(scope: KeyScope, reply: unknown): string {
   const iv = randomBytes(ivBytes);
-  const cipher = createCipheriv('aes-256-gcm', sealingKey(scope), iv);
+  const cipher = createCipheriv('aes-256-gcm', deriveSealingKey(scope), iv);
   const text = Buffer.concat([cipher.update(JSON.stringify(reply ?? null), 'utf8'), cipher.final()]);
   return Buffer.concat([iv, cipher.getAuthTag(), text]).toString('base64');
 }
 
 function unseal(scope: KeyScope, sealed: string): unknown {
   const bytes = Buffer.from(sealed, 'base64');
-  const decipher = createDecipheriv('aes-256-gcm', sealingKey(scope), bytes.subarray(0, ivBytes));
+  const decipher = createDecipheriv('aes-256-gcm', deriveSealingKey(scope), bytes.subarray(0, ivBytes));
   decipher.setAuthTag(bytes.subarray(ivBytes, ivBytes + tagBytes));
   const text = Buffer.concat([decipher.update(bytes.subarray(ivBytes + tagBytes)), decipher.final()]);
   return JSON.parse(text.toString('utf8'));
@@ -64,14 +64,17 @@ async function insertKey(tx: Transaction, scope: KeyScope, request_hash: Buffer,
        -- An expired key can be used again.
        where idempotency_keys.created_at < $4::timestamptz - make_interval(secs => $5)
      returning key`,
-    [scope.token_id, storedKey(scope), request_hash, now, retentionSeconds],
+    [scope.token_id, hashKey(scope), request_hash, now, retentionSeconds],
   );
   await tx.query('set local lock_timeout = 0');
   return inserted.length > 0;
 }
 
-/** Stores the first hash. A stored row with any of the hashes belongs to the same request. */
-export async function claimKey(
+/**
+ * Reserves a new key and stores the first hash with it. For a known key, the request is the same if
+ * the stored hash is any of the hashes.
+ */
+export async function reserveKey(
   tx: Transaction,
   scope: KeyScope,
   hashes: readonly [Buffer, ...Buffer[]],
@@ -85,18 +88,18 @@ export async function claimKey(
   }
   const [row] = await tx.query<KeyRow>(
     'select request_hash, status, reply from idempotency_keys where token_id = $1 and key = $2',
-    [scope.token_id, storedKey(scope)],
+    [scope.token_id, hashKey(scope)],
   );
   if (!row) return { state: 'in_progress' };
   if (!hashes.some((hash) => row.request_hash.equals(hash))) return { state: 'mismatch' };
   return { state: 'answered', status: row.status, reply: unseal(scope, row.reply) };
 }
 
-/** Stores the reply. Call this in the transaction that claimed the key and did the work. */
-export async function keepAnswer(tx: Transaction, scope: KeyScope, status: number, reply: unknown): Promise<void> {
+/** Stores the reply. Call this in the transaction that reserved the key and did the work. */
+export async function storeReply(tx: Transaction, scope: KeyScope, status: number, reply: unknown): Promise<void> {
   await tx.query('update idempotency_keys set status = $3, reply = $4 where token_id = $1 and key = $2', [
     scope.token_id,
-    storedKey(scope),
+    hashKey(scope),
     status,
     JSON.stringify(seal(scope, reply)),
   ]);

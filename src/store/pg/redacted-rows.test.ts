@@ -1,7 +1,4 @@
-/**
- * A secret that equals a status or a column name does not damage rows or facts. Free text is
- * redacted.
- */
+/** A secret that equals a status or a column name damages no row or fact. Free text is redacted. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
@@ -38,8 +35,8 @@ afterAll(() => store.close());
 test('rows keep their status and stay equal to their facts', async () => {
   const { db } = store;
   const node = await fleet.node('ready');
-  const made = await fleet.allocation('active', node, 'tenant-of-allocation');
-  const { allocation_id } = made;
+  const allocation = await fleet.allocation('active', node, 'tenant-of-allocation');
+  const { allocation_id } = allocation;
   await fleet.moveAllocation({ allocation_id, to: 'releasing', by: 'release', reason: `done with ${hidden}` });
   const [row] = await db.query<{ status: string; tenant: string; reason: string }>(
     'select * from allocations where allocation_id = $1',
@@ -132,7 +129,7 @@ test.for(['node', 'person'] as const)('`set` in a fact of a %s is redacted like 
   });
 });
 
-test('`set` in a report of a kind that describes no row is redacted like all of its data', async () => {
+test('`set` in a fact of the server that describes no row is redacted like all of its data', async () => {
   const { db } = store;
   await recordEvidence(db, [
     {

@@ -5,7 +5,7 @@
 import type { Redactor } from '../../base/redaction/redact.ts';
 
 /** Columns of nodes and allocations that hold free text from machines, people or programs. */
-export const wordColumns = [
+export const textColumns = [
   'name',
   'zone',
   'endpoint',
@@ -29,28 +29,25 @@ const isRecord = (value: unknown): value is Json =>
 const redactValue = (redact: Redactor, name: string, value: unknown): unknown => redact.value({ [name]: value })[name];
 
 function redactColumns(redact: Redactor, row: Json, columns: readonly string[]): Json {
-  const kept = { ...row };
+  const redacted = { ...row };
   for (const column of columns) {
     const [name = '', inner] = column.split('.', 2);
-    const value = kept[name];
+    const value = redacted[name];
     if (value === undefined || value === null) continue;
-    if (inner === undefined) kept[name] = redactValue(redact, name, value);
-    else if (isRecord(value)) kept[name] = redactColumns(redact, value, [inner]);
+    if (inner === undefined) redacted[name] = redactValue(redact, name, value);
+    else if (isRecord(value)) redacted[name] = redactColumns(redact, value, [inner]);
   }
-  return kept;
+  return redacted;
 }
 
-/**
- * `columns` may name a field of a JSON column, such as `actor.name`. Rows without suspicious text
- * are not changed.
- */
-export function redactedRows(redact: Redactor, rows: readonly object[], columns: readonly string[]): string {
+/** A column `actor.name` is the field `name` of the JSON column `actor`. */
+export function redactRows(redact: Redactor, rows: readonly object[], columns: readonly string[]): string {
   const json = JSON.stringify(rows);
   if (!redact.mayContain(json)) return json;
   return JSON.stringify((JSON.parse(json) as Json[]).map((row) => redactColumns(redact, row, columns)));
 }
 
-/** Facts about these have the changed columns of a row in `set`; see history/projection.ts. */
+/** Facts about these have the changed columns of their row in `set`; see history/projection.ts. */
 const rowNouns: ReadonlySet<unknown> = new Set(['node', 'allocation']);
 
 /**
@@ -65,15 +62,15 @@ const describesRow = ({ kind, origin }: Json): boolean =>
  * redacted at every depth.
  */
 function redactFact(redact: Redactor, fact: Json): Json {
-  const kept = redactColumns(redact, fact, ['summary', 'data', 'actor.name']);
-  if (!describesRow(fact)) return kept;
+  const redacted = redactColumns(redact, fact, ['summary', 'data', 'actor.name']);
+  if (!describesRow(fact)) return redacted;
   const set = isRecord(fact.data) ? fact.data.set : undefined;
-  return isRecord(kept.data) && isRecord(set)
-    ? { ...kept, data: { ...kept.data, set: redactColumns(redact, set, wordColumns) } }
-    : kept;
+  return isRecord(redacted.data) && isRecord(set)
+    ? { ...redacted, data: { ...redacted.data, set: redactColumns(redact, set, textColumns) } }
+    : redacted;
 }
 
-export function redactedFacts(redact: Redactor, facts: readonly object[]): string {
+export function redactFacts(redact: Redactor, facts: readonly object[]): string {
   const json = JSON.stringify(facts);
   if (!redact.mayContain(json)) return json;
   return JSON.stringify((JSON.parse(json) as Json[]).map((fact) => redactFact(redact, fact)));

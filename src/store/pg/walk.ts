@@ -13,7 +13,7 @@ export interface Walk {
   /** The alias of the walked rows in the statement. */
   table: string;
   key: string;
-  /** Selects at most `maxRows` rows in the order of an index. */
+  /** Returns a statement that selects at most `maxRows` rows in the order of an index. */
   rows(maxRows: number): string;
   /** The parameters of `rows`. They come first in the statement. */
   values: unknown[];
@@ -31,11 +31,11 @@ export function parameters(offset = 0) {
 
 export type Direction = 'asc' | 'desc';
 
-/** The comparison of a key with the cursor that selects later rows. */
-export const beyond = (direction: Direction) => (direction === 'desc' ? '<' : '>');
+/** Returns the operator that compares a key with the cursor to select later rows. */
+export const toComparison = (direction: Direction) => (direction === 'desc' ? '<' : '>');
 
-export interface Wanted {
-  /** Conditions that the walked index does not answer. */
+export interface PageRequest {
+  /** Conditions that the index does not cover. */
   where: readonly string[];
   values: readonly unknown[];
   direction: Direction;
@@ -43,70 +43,77 @@ export interface Wanted {
   max_scanned?: number;
 }
 
-/**
- * Reads a page. `select` returns the statement up to its `where`, with joins, for a `from` clause.
- */
+/** Reads a page. `select` returns the statement up to its `where` for a `from` clause. */
 export async function readWalk<R extends object>(
   db: Queryable,
   { key, rows, table, values }: Walk,
-  { where, values: whereValues, direction, limit, max_scanned = defaultMaxScanned }: Wanted,
+  { where, values: whereValues, direction, limit, max_scanned = defaultMaxScanned }: PageRequest,
   select: (from: string) => string,
 ): Promise<{ rows: R[]; next_cursor: string | null }> {
   const maxRows = where.length === 0 ? limit + 1 : max_scanned;
-  const ordered = `order by ${table}.${key} ${direction}`;
+  const orderBy = `order by ${table}.${key} ${direction}`;
   const matches = await db.query<R>(
     `${select(`(${rows(maxRows)}) ${table}`)}
      where ${where.length === 0 ? 'true' : where.join(' and ')}
-     ${ordered}
+     ${orderBy}
      limit ${limit + 1}`,
     [...values, ...whereValues],
     // Only the default size is prepared. Nearly all callers use it, and planning takes as long as
     // reading; each other size would be another plan to keep.
     { prepared: where.length === 0 && limit === defaultPageSize },
   );
-  const keyOf = (row: object | undefined): string | null => (row ? String(row[key as keyof typeof row]) : null);
-  if (matches.length > limit) return { rows: matches.slice(0, limit), next_cursor: keyOf(matches[limit - 1]) };
+  const readKey = (row: object | undefined): string | null => (row ? String(row[key as keyof typeof row]) : null);
+  if (matches.length > limit) return { rows: matches.slice(0, limit), next_cursor: readKey(matches[limit - 1]) };
   if (where.length === 0) return { rows: matches, next_cursor: null };
   const [last] = await db.query(
     `select ${key} from (${rows(maxRows)}) ${table}
-     ${ordered}
+     ${orderBy}
      limit 1
      offset ${max_scanned - 1}`,
     values,
   );
-  return { rows: matches, next_cursor: keyOf(last) };
+  return { rows: matches, next_cursor: readKey(last) };
 }
 
 /**
  * Walks an index over (pool, status, id). It reads the next ids of each requested pool and status
- * and keeps the first of them. There are few pools, so this needs few index lookups.
+ * and keeps the first of all. There are few pools, so this needs few index lookups.
  */
-export const alongPoolsAndStatuses = (of: {
+export const walkPoolsAndStatuses = ({
+  table,
+  key,
+  pools,
+  statuses,
+  after,
+  direction,
+}: {
   table: string;
   key: string;
-  /** An SQL array of pool names. */
+  /** SQL arrays of pool names and of statuses. */
   pools: string;
   statuses: string;
+  /** A condition that begins with `and`, or an empty text. */
   after: string;
   direction: Direction;
 }) => {
-  const ordered = `order by ${of.key} ${of.direction}`;
+  const orderBy = `order by ${key} ${direction}`;
   return (maxRows: number) => `
     select whole.*
     from (
-      select found.${of.key}
-      from unnest(${of.pools}) as wanted_pool(pool)
-      cross join unnest(${of.statuses}) as wanted_status(status)
+      select found.${key}
+      from unnest(${pools}) as wanted_pool(pool)
+      cross join unnest(${statuses}) as wanted_status(status)
       cross join lateral (
-        select ${of.key} from ${of.table} candidate
+        select ${key}
+        from ${table} candidate
         where candidate.pool = wanted_pool.pool
           and candidate.status = wanted_status.status
-          ${of.after}
-        ${ordered}
+          ${after}
+        ${orderBy}
         limit ${maxRows}
       ) found
-      ${ordered}
+      ${orderBy}
       limit ${maxRows}
     ) first
-    join ${of.table} whole using (${of.key})`;
+    join ${table} whole using (${key})`;
 };

@@ -5,7 +5,7 @@
 import type { SampleOutcome, SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
 import type { BudgetSource } from '../../lifecycle/deadlines/budgets.ts';
 import { type NodeStatus, nodeStatuses } from '../../lifecycle/model/states.ts';
-import { isOwn } from '../evidence/own-facts.ts';
+import { recordedByServerSql } from '../evidence/own-facts.ts';
 import type { Queryable } from '../pg/database.ts';
 import { advanceKinds } from '../transitions/advance.ts';
 
@@ -114,15 +114,15 @@ export interface FactRow {
   held_rule: string | null;
 }
 
-const kinds = [
+const replayedKinds = [
   ...Object.keys(nodeStatuses).map((status) => `node.${status}`),
   'node.would_have',
   'node.deadline_moved',
 ];
 
 /**
- * Reads the facts about nodes of the pool, oldest first. Of the holds, reads only those for mass
- * failures, because only these depend on the pool's policy.
+ * Reads the newest facts about nodes of the pool, oldest first. Of the holds, reads only those for
+ * mass failures, because only these depend on the pool's policy.
  */
 export async function readFacts(
   db: Queryable,
@@ -147,11 +147,11 @@ export async function readFacts(
      where node.pool = $1
        and fact.at >= $2
        and fact.at <= $3
-       and ${isOwn('fact')}
+       and ${recordedByServerSql('fact')}
        and (fact.kind = any($5) or (fact.kind = 'node.held' and data ->> 'kind' = 'mass-failure'))
      order by fact.at desc, fact.xid desc, fact.seq desc
      limit $4::int + 1`,
-    [pool, since, until, max_rows, kinds],
+    [pool, since, until, max_rows, replayedKinds],
   );
   return { facts: rows.slice(0, max_rows).reverse(), more: rows.length > max_rows };
 }

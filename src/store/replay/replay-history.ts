@@ -1,6 +1,6 @@
 /**
  * Builds the recorded history of a pool for a replay: boots with their events, and absences with
- * how they ended.
+ * their ends.
  */
 import { type Clock, moment, pause, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
@@ -25,7 +25,7 @@ import {
 } from './replay-facts.ts';
 
 /** Returns the policy that the rules of this server apply to a pool document. */
-export function replayPolicyOf(document: PoolDocument, environment: TransitionEnvironment): ReplayPolicy {
+export function toReplayPolicy(document: PoolDocument, environment: TransitionEnvironment): ReplayPolicy {
   return {
     mode: document.mode ?? 'enforce',
     budgets: document.budgets ?? {},
@@ -51,12 +51,12 @@ const isChange = ({ kind }: Pick<FactRow, 'kind'>) =>
 const unknownReason = 'the node did not arrive in time';
 
 /** Finds the last deadline verdict on a boot, enforced or only observed. */
-const verdictOn = (boot: BootRow, ended_at: Date, instanceFacts: readonly FactRow[]): FactRow | undefined =>
+const findVerdict = (boot: BootRow, ended_at: Date, instanceFacts: readonly FactRow[]): FactRow | undefined =>
   instanceFacts.findLast(
     (fact) => fact.by === deadlineRules[boot.phase] && fact.at <= ended_at && (isChange(fact) || isObserveOnly(fact)),
   );
 
-function readGivenUp(boot: BootRow, ended_at: Date, verdict: FactRow | undefined): RecordedBoot['given_up'] {
+function toGivenUp(boot: BootRow, ended_at: Date, verdict: FactRow | undefined): RecordedBoot['given_up'] {
   if (verdict) {
     const { at, reason, due_at, last_seen_at, stale_seconds } = verdict;
     return { at, reason: reason ?? unknownReason, deadline_at: due_at, last_seen_at, stale_seconds };
@@ -69,7 +69,7 @@ function readGivenUp(boot: BootRow, ended_at: Date, verdict: FactRow | undefined
 }
 
 /**
- * The layers whose deadline moves apply under any policy. Moves by the store are left out for
+ * Deadline moves by these layers apply under any policy. Moves by the store are left out for
  * provisioning, because waits for the provider and outages of the store already moved `started_at`.
  */
 const movingLayers: Record<BootRow['phase'], readonly string[]> = {
@@ -77,7 +77,7 @@ const movingLayers: Record<BootRow['phase'], readonly string[]> = {
   start: ['operator', 'store'],
 };
 
-function eventsOf(
+function listEvents(
   boot: BootRow,
   until: Date,
   instanceFacts: readonly FactRow[],
@@ -102,19 +102,18 @@ interface FactIndexes {
   until: Date;
 }
 
-function bootOf(boot: BootRow, { byInstance, byNode, advances, until }: FactIndexes): RecordedBoot {
+function toRecordedBoot(boot: BootRow, { byInstance, byNode, advances, until }: FactIndexes): RecordedBoot {
   const { seconds, lateness_seconds: _, pool_generation: generation, ...rest } = boot;
   const instanceFacts = byInstance.get(boot.node_instance_id) ?? [];
   const ended_at = secondsLater(boot.started_at, seconds);
-  const verdict = verdictOn(boot, ended_at, instanceFacts);
-  const given_up = readGivenUp(boot, ended_at, verdict);
+  const verdict = findVerdict(boot, ended_at, instanceFacts);
+  const given_up = toGivenUp(boot, ended_at, verdict);
   const departure =
     given_up &&
     byNode
       .get(boot.node_id)
       ?.find((fact) => isChange(fact) && fact.at >= given_up.at && fact.from === 'failed' && fact.to !== 'starting');
-  // Later arrivals no longer rescue the node. A verdict that was only observed has no rescue
-  // window.
+  // An enforced verdict sets the end of the rescue window as deadline. An observed one has none.
   const rescuableUntil = verdict && isChange(verdict) ? verdict.deadline_at : null;
   const watchEnds = [departure?.at, rescuableUntil, until].flatMap((each) => (each ? [each.getTime()] : []));
   return {
@@ -122,7 +121,7 @@ function bootOf(boot: BootRow, { byInstance, byNode, advances, until }: FactInde
     generation,
     ended_at,
     given_up,
-    events: eventsOf(boot, given_up?.at ?? ended_at, instanceFacts, advances.get(boot.node_instance_id) ?? []),
+    events: listEvents(boot, given_up?.at ?? ended_at, instanceFacts, advances.get(boot.node_instance_id) ?? []),
     ready_by_rule:
       boot.phase === 'start' && instanceFacts.some(({ kind, by }) => kind === 'node.ready' && by === 'stuck-starting'),
     watched_until: moment(Math.min(...watchEnds)),
@@ -130,7 +129,7 @@ function bootOf(boot: BootRow, { byInstance, byNode, advances, until }: FactInde
 }
 
 /** Sums the seconds by which the deadline was moved by the facts in this range of indexes. */
-function movedBy(facts: readonly FactRow[], from: number, to: number): number {
+function sumMoves(facts: readonly FactRow[], from: number, to: number): number {
   let sum = 0;
   for (let place = from; place < to; place++) {
     const { kind, layer, before, deadline_at } = facts[place] ?? {};
@@ -141,10 +140,10 @@ function movedBy(facts: readonly FactRow[], from: number, to: number): number {
 }
 
 /**
- * Returns the index of the next change, or the length if there is none. A loop that copies nothing,
- * because a machine may have flapped 100,000 times.
+ * Returns the index of the next change, or the length if there is none. Loops instead of copying,
+ * because a machine may flap 100,000 times.
  */
-function nextChange(facts: readonly FactRow[], from: number): number {
+function findNextChange(facts: readonly FactRow[], from: number): number {
   for (let place = from; place < facts.length; place++) if (isChange(facts[place] ?? { kind: '' })) return place;
   return facts.length;
 }
@@ -154,26 +153,26 @@ function nextChange(facts: readonly FactRow[], from: number): number {
  * shows whether the node returned. If that change failed the node, the one after it shows whether
  * the node was rescued.
  */
-function absencesOf(facts: readonly FactRow[], generationOf: (fact: FactRow) => number): RecordedAbsence[] {
+function listAbsences(facts: readonly FactRow[], findGeneration: (fact: FactRow) => number): RecordedAbsence[] {
   return facts.flatMap((fact, place): RecordedAbsence[] => {
     const { at, by, reason, node_id, node_instance_id, stale_seconds, budget_seconds } = fact;
     if (fact.kind !== 'node.offline' || !node_instance_id || by === null) return [];
-    const endPlace = nextChange(facts, place + 1);
+    const endPlace = findNextChange(facts, place + 1);
     const end = facts[endPlace];
-    const changeAfterEnd = facts[nextChange(facts, endPlace + 1)];
+    const changeAfterEnd = facts[findNextChange(facts, endPlace + 1)];
     const isBack = end?.by === 'heartbeat-returned';
     const isGivenUp = end?.by === 'offline-deadline';
     return [
       {
         node_id,
         node_instance_id,
-        generation: generationOf(fact),
+        generation: findGeneration(fact),
         at,
         by,
         reason: reason ?? '',
         stale_seconds,
         budget_seconds,
-        moved_seconds: movedBy(facts, place + 1, endPlace),
+        moved_seconds: sumMoves(facts, place + 1, endPlace),
         ended: end?.certain === true,
         returned_at: isBack ? end.at : null,
         given_up: isGivenUp ? { at: end.at, reason: end.reason ?? '' } : null,
@@ -198,14 +197,14 @@ const readRows = (db: Database, range: ReplayRange) =>
     };
   });
 
-/** Lets other requests run after this many items, because a hundred thousand items take a while. */
-const itemsPerTurn = 1000;
+/** Pauses after this many items, so that other requests run: 100,000 items take a while. */
+const itemsPerPause = 1000;
 
-async function mapInTurns<T, R>(all: readonly T[], each: (one: T) => R, clock: Clock): Promise<R[]> {
+async function mapWithPauses<T, R>(items: readonly T[], convert: (item: T) => R, clock: Clock): Promise<R[]> {
   const results: R[] = [];
-  for (const one of all) {
-    results.push(each(one));
-    if (results.length % itemsPerTurn === 0) await pause(clock, 0);
+  for (const item of items) {
+    results.push(convert(item));
+    if (results.length % itemsPerPause === 0) await pause(clock, 0);
   }
   return results;
 }
@@ -224,19 +223,23 @@ export async function readHistory({ db, clock, environment }: ReplayServices, ra
   const byInstance = Map.groupBy(facts, ({ node_instance_id }) => node_instance_id);
   const byNode = Map.groupBy(facts, ({ node_id }) => node_id);
   const bootGenerations = new Map(boots.map((boot) => [boot.node_instance_id, boot.pool_generation]));
-  const generationOf = ({ node_instance_id, pool_generation }: FactRow) =>
+  const findGeneration = ({ node_instance_id, pool_generation }: FactRow) =>
     bootGenerations.get(node_instance_id ?? '') ?? pool_generation;
   const indexes = { byInstance, byNode, advances, until };
-  const absences = await mapInTurns([...byNode.values()], (nodeFacts) => absencesOf(nodeFacts, generationOf), clock);
+  const absences = await mapWithPauses(
+    [...byNode.values()],
+    (nodeFacts) => listAbsences(nodeFacts, findGeneration),
+    clock,
+  );
   return {
     pool,
     since,
     until,
     generations: rows.generations.map(({ document, ...row }) => ({
       ...row,
-      policy: replayPolicyOf(document, environment),
+      policy: toReplayPolicy(document, environment),
     })),
-    boots: await mapInTurns(boots, (boot) => bootOf(boot, indexes), clock),
+    boots: await mapWithPauses(boots, (boot) => toRecordedBoot(boot, indexes), clock),
     absences: absences.flat(),
     changes: facts
       .filter(isChange)

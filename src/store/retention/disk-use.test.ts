@@ -1,7 +1,7 @@
 /** The bytes of the tables are counted under their class of retention. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
-import { bytesByUse } from './disk-use.ts';
+import { readBytesByUse } from './disk-use.ts';
 
 let store: TestStore;
 beforeAll(async () => {
@@ -9,9 +9,9 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-test('counts the rows of a table, a partition and a seal under their class', async () => {
+test('counts the bytes of a table and of a partition under their class, and no table twice', async () => {
   const { db } = store;
-  const before = await bytesByUse(db);
+  const before = await readBytesByUse(db);
   await db.query(
     `insert into idempotency_keys (token_id, key, request_hash, created_at)
      select 't', 'key ' || i, 'x', now() from generate_series(1, 2000) as i`,
@@ -20,7 +20,7 @@ test('counts the rows of a table, a partition and a seal under their class', asy
     `insert into evidence (at, layer, kind, summary)
      select now(), 'node', 'test.fact', repeat('x', 100) from generate_series(1, 2000) as i`,
   );
-  const after = await bytesByUse(db);
+  const after = await readBytesByUse(db);
   const grown = [...after].filter(([use, bytes]) => bytes > (before.get(use) ?? 0)).map(([use]) => use);
   expect(grown.sort()).toEqual(['evidence', 'requests']);
   const [all] = await db.query<{ bytes: string }>(

@@ -14,7 +14,7 @@ const sealTables = [
   'evidence_cuts',
 ];
 
-const useOf = new Map<string, DiskUse>([
+const useByTable = new Map<string, DiskUse>([
   ...(Object.keys(timedClasses) as TimedClass[]).flatMap((name) =>
     timedClasses[name].tables.map((table): [string, DiskUse] => [table, name]),
   ),
@@ -26,7 +26,7 @@ const useOf = new Map<string, DiskUse>([
  * Sums the sizes of the files of each table, with its indexes and partitions. Reads the catalogue
  * and the file system, no rows.
  */
-export async function bytesByUse(db: Queryable): Promise<Map<DiskUse, number>> {
+export async function readBytesByUse(db: Queryable): Promise<Map<DiskUse, number>> {
   const rows = await db.query<{ name: string; bytes: string }>(
     `select
        case space.nspname when 'dbos' then 'dbos.*' else coalesce(root.relname, cls.relname) end as name,
@@ -40,7 +40,7 @@ export async function bytesByUse(db: Queryable): Promise<Map<DiskUse, number>> {
   );
   const bytes = new Map<DiskUse, number>(diskUses.map((use) => [use, 0]));
   for (const row of rows) {
-    const use = useOf.get(row.name) ?? 'other';
+    const use = useByTable.get(row.name) ?? 'other';
     bytes.set(use, (bytes.get(use) ?? 0) + Number(row.bytes));
   }
   return bytes;

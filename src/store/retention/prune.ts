@@ -6,11 +6,14 @@ import { secondsLater } from '../../base/clock.ts';
 import { firstIdAt } from '../../base/ids.ts';
 import { keptSeconds, type RetentionSeconds } from '../../lifecycle/limits/retention-classes.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
-import type { Database, Transaction } from '../pg/database.ts';
-import { maxRows, pruneSmall, smallTables } from './small-tables.ts';
+import { type Database, StoreUnavailable, type Transaction } from '../pg/database.ts';
+import { maxRows, pruneSmallSql, type SmallTable, smallTables } from './small-tables.ts';
 import { pageSize, type Walk, walks } from './walks.ts';
 
-/** A deleted node or allocation; null where the other has a value. */
+/**
+ * A deleted node or allocation. For an allocation, `node_id` is null. For a node, `allocation_id`
+ * and `owner`, which is the tenant, are null.
+ */
 interface PrunedRow {
   node_id: Fact['node_id'];
   allocation_id: Fact['allocation_id'];
@@ -25,18 +28,22 @@ export interface PrunePass {
   deleted: number;
   /** A walk is in the middle of its rows, or a batch was full. */
   more: boolean;
+  /** One message for each failed batch. */
+  failures: string[];
 }
 
+type Batch = Omit<PrunePass, 'failures'>;
+
 export interface Pruner {
-  /** Runs one batch of each class. */
+  /** Runs one batch of each class. If one fails, the others still run, unless the store is away. */
   pass(keep: RetentionSeconds, now: Date): Promise<PrunePass>;
 }
 
 const nouns = { 'allocation.pruned': 'allocation', 'node.pruned': 'machine' } as const;
 
-function factOf(
+function toFact(
   kind: NonNullable<Walk['fact']>,
-  of: Walk['of'],
+  retention: Walk['class'],
   row: PrunedRow,
   keep_seconds: number,
   now: Date,
@@ -47,7 +54,7 @@ function factOf(
     layer: 'store',
     kind,
     summary: `deleted the record of this ${nouns[kind]}, which ended ${ended_at.toISOString()}: its retention time is over`,
-    data: { retention: of, keep_seconds, pool, name, tenant: owner, ended_at: ended_at.toISOString() },
+    data: { retention, keep_seconds, pool, name, tenant: owner, ended_at: ended_at.toISOString() },
     correlation_id,
     node_id,
     allocation_id,
@@ -55,28 +62,28 @@ function factOf(
 }
 
 async function prunePage(tx: Transaction, walk: Walk, ids: string[], keep_seconds: number, now: Date): Promise<number> {
-  const { fact, of } = walk;
+  const { fact } = walk;
   const rows = await tx.query<PrunedRow>(walk.prune, [ids, secondsLater(now, -keep_seconds)]);
   if (fact)
     await recordEvidence(
       tx,
-      rows.map((row) => factOf(fact, of, row, keep_seconds, now)),
+      rows.map((row) => toFact(fact, walk.class, row, keep_seconds, now)),
     );
   return rows.length;
 }
 
-/** Remembers where each walk is, so that rows that stay are not looked at in every pass. */
+/** Remembers where each walk is, so that a pass does not read again the rows that stay. */
 export function createPruner(db: Database): Pruner {
   const cursors = new Map<Walk, string>();
   /**
-   * Walks that reached their end without a deletion. They wait for the others, because walks that
-   * end in turns would never let a pass be the last.
+   * Walks that reached their end without a deletion. They wait for the others, because if walks
+   * restarted one by one, one would always be in the middle, and no pass would be the last.
    */
   const resting = new Set<Walk>();
 
-  const step = async (walk: Walk, keep: RetentionSeconds, now: Date): Promise<PrunePass> => {
-    const keep_seconds = keptSeconds(walk.of, keep);
-    const bound = firstIdAt(walk.ids, secondsLater(now, -keep_seconds));
+  const pruneNextPage = async (walk: Walk, keep: RetentionSeconds, now: Date): Promise<Batch> => {
+    const keep_seconds = keptSeconds(walk.class, keep);
+    const bound = firstIdAt(walk.id_kind, secondsLater(now, -keep_seconds));
     const page = await db.query<{ id: string }>(walk.page, [cursors.get(walk) ?? '', bound]);
     const ids = page.map(({ id }) => id);
     const deleted = ids.length === 0 ? 0 : await db.transaction((tx) => prunePage(tx, walk, ids, keep_seconds, now));
@@ -88,19 +95,27 @@ export function createPruner(db: Database): Pruner {
     return { deleted, more: isFull };
   };
 
+  const pruneTable = async (table: SmallTable, keep: RetentionSeconds, now: Date): Promise<Batch> => {
+    const before = secondsLater(now, -keptSeconds(table.class, keep));
+    const { length } = await db.query(pruneSmallSql(table), [before]);
+    return { deleted: length, more: length === maxRows };
+  };
+
   return {
     async pass(keep, now) {
-      const total: PrunePass = { deleted: 0, more: false };
-      const add = ({ deleted, more }: PrunePass) => {
-        total.deleted += deleted;
-        total.more ||= more;
+      const total: PrunePass = { deleted: 0, more: false, failures: [] };
+      const add = async (name: string, batch: Promise<Batch>) => {
+        try {
+          const { deleted, more } = await batch;
+          total.deleted += deleted;
+          total.more ||= more;
+        } catch (error) {
+          if (error instanceof StoreUnavailable) throw error;
+          total.failures.push(`${name}: ${error instanceof Error ? error.message : error}`);
+        }
       };
-      for (const walk of walks) if (!resting.has(walk)) add(await step(walk, keep, now));
-      for (const each of smallTables) {
-        const before = secondsLater(now, -keptSeconds(each.of, keep));
-        const { length } = await db.query(pruneSmall(each), [before]);
-        add({ deleted: length, more: length === maxRows });
-      }
+      for (const walk of walks) if (!resting.has(walk)) await add(walk.class, pruneNextPage(walk, keep, now));
+      for (const each of smallTables) await add(each.table, pruneTable(each, keep, now));
       if (!total.more) resting.clear();
       return total;
     },

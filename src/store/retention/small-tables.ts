@@ -1,24 +1,24 @@
 /**
- * Tables that hold few rows, or whose index is their age. One statement deletes a bounded number of
+ * Prunes tables with few rows or with an index on age. One statement deletes a bounded number of
  * expired rows.
  */
 import type { TimedClass } from '../../lifecycle/limits/retention-classes.ts';
 
 export interface SmallTable {
-  of: TimedClass;
+  class: TimedClass;
   table: string;
-  /** Whether a row may be deleted. $1: the rows that ended before this time are expired. */
+  /** SQL: the row may be deleted. $1: the time before which it must have ended. */
   expired: string;
 }
 
 export const maxRows = 1_000;
 
 export const smallTables: readonly SmallTable[] = [
-  { of: 'requests', table: 'idempotency_keys', expired: 'created_at < $1' },
-  { of: 'step_samples', table: 'step_samples', expired: 'at < $1' },
-  { of: 'findings', table: 'findings', expired: 'closed_at < $1' },
+  { class: 'requests', table: 'idempotency_keys', expired: 'created_at < $1' },
+  { class: 'step_samples', table: 'step_samples', expired: 'at < $1' },
+  { class: 'findings', table: 'findings', expired: 'closed_at < $1' },
   {
-    of: 'residue',
+    class: 'residue',
     table: 'residue',
     expired: `
       status = 'gone'
@@ -30,7 +30,7 @@ export const smallTables: readonly SmallTable[] = [
         where instances.node_instance_id = residue.node_instance_id)`,
   },
   {
-    of: 'boots',
+    class: 'boots',
     table: 'budget_changes',
     expired: `
       at < $1
@@ -40,19 +40,19 @@ export const smallTables: readonly SmallTable[] = [
           and later.at > budget_changes.at)`,
   },
   {
-    of: 'supervision',
+    class: 'supervision',
     table: 'ingest_gaps',
     // The next gap begins no earlier than the newest one ended.
     expired: 'ended_at < $1 and ended_at < (select max(ended_at) from ingest_gaps)',
   },
-  { of: 'supervision', table: 'brake_holds', expired: 'ended_at < $1' },
-  { of: 'supervision', table: 'maintenance_windows', expired: 'ends_at < $1' },
+  { class: 'supervision', table: 'brake_holds', expired: 'ended_at < $1' },
+  { class: 'supervision', table: 'maintenance_windows', expired: 'ends_at < $1' },
   {
-    of: 'supervision',
+    class: 'supervision',
     table: 'replicas',
     expired: `
       ended_at < $1
-      -- A gap in listening begins where the last replica stopped storing heartbeats.
+      -- The next ingest gap begins where the last replica stopped storing heartbeats.
       and flushed_through is distinct from (select max(flushed_through) from replicas)
       and not exists (
         select from operations
@@ -61,7 +61,7 @@ export const smallTables: readonly SmallTable[] = [
   },
 ];
 
-export const pruneSmall = ({ table, expired }: SmallTable): string => `
+export const pruneSmallSql = ({ table, expired }: SmallTable): string => `
   delete from ${table}
   where ctid = any(array(
     select ctid

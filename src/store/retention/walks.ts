@@ -1,43 +1,48 @@
 /**
- * The statements that delete ended rows, one for each class. A walk reads the ids of one page by an
- * index, and then deletes those rows of the page that nothing needs any more. So a pass costs the
- * same however many rows stay.
+ * The statements that delete ended rows, one walk for each kind of row. A walk reads the ids of one
+ * page by an index, and then deletes those rows of the page that nothing needs any more. So a pass
+ * costs the same however many rows stay.
  */
 import type { IdKind } from '../../base/ids.ts';
 import type { TimedClass } from '../../lifecycle/limits/retention-classes.ts';
-import { provenAbsent } from '../rows/proven-absent.ts';
+import { isProvenAbsent } from '../rows/proven-absent.ts';
+import { ofSameTenant } from '../visibility.ts';
 
-/** The ids that one pass looks at. */
+/** The number of ids that a walk reads in one pass. */
 export const pageSize = 500;
-/** One instance may have thousands of log chunks, so these are counted themselves. */
+/** One instance may have thousands of log chunks, so a batch is limited by these. */
 export const maxChunks = 2_000;
 
 export interface Walk {
-  of: TimedClass;
+  class: TimedClass;
   /** The ids of this kind sort by time, so the page ends where all ids are too young. */
-  ids: IdKind;
+  id_kind: IdKind;
   /** $1: the last id of the page before. $2: a bound for ids that are old enough. */
   page: string;
   /** $1: the ids of the page. $2: rows that ended before this time are deleted. */
   prune: string;
   /** The page is pruned again if it deleted this many rows. */
   max_rows?: number;
-  /** The kind of the fact that records a deleted row, which the rows then describe. */
+  /** The kind of the fact that records a deleted row. `prune` then returns what the fact says. */
   fact?: 'allocation.pruned' | 'node.pruned';
 }
+
+/** Selects the next ids of rows that may have ended. An index should match `mayHaveEnded`. */
+const pageSql = (table: string, key: string, mayHaveEnded = 'true') => `
+  select ${key} as id
+  from ${table}
+  where ${mayHaveEnded}
+    and ${key} > $1
+    and ${key} < $2
+  order by ${key}
+  limit ${pageSize}`;
 
 const isOpen = (operation: string) => `${operation}.status in ('queued', 'running', 'cancelling')`;
 
 const tasks: Walk = {
-  of: 'tasks',
-  ids: 'task',
-  page: `
-    select task_id as id
-    from tasks
-    where task_id > $1
-      and task_id < $2
-    order by task_id
-    limit ${pageSize}`,
+  class: 'tasks',
+  id_kind: 'task',
+  page: pageSql('tasks', 'task_id'),
   prune: `
     with ended as materialized (
       select task_id
@@ -57,14 +62,7 @@ const tasks: Walk = {
     returning 1`,
 };
 
-const endedInstances = `
-  select node_instance_id as id
-  from instances
-  where fenced_at is not null
-    and node_instance_id > $1
-    and node_instance_id < $2
-  order by node_instance_id
-  limit ${pageSize}`;
+const endedInstances = pageSql('instances', 'node_instance_id', 'fenced_at is not null');
 
 const isPresent = (instance: string) => `
   exists (
@@ -74,8 +72,8 @@ const isPresent = (instance: string) => `
       and live.status <> 'retired')`;
 
 const logs: Walk = {
-  of: 'logs',
-  ids: 'instance',
+  class: 'logs',
+  id_kind: 'instance',
   page: endedInstances,
   max_rows: maxChunks,
   prune: `
@@ -92,7 +90,7 @@ const logs: Walk = {
       join node_log_chunks chunk using (node_instance_id)
       limit ${maxChunks}
     ),
-    -- The size limit of a node adds up these rows.
+    -- The size limit of a node's logs sums these rows.
     emptied as (
       update node_log_ends
       set bytes = 0, unchecked_bytes = 0, loose_chunks = 0
@@ -106,8 +104,8 @@ const logs: Walk = {
 };
 
 const operations: Walk = {
-  of: 'operations',
-  ids: 'workflow',
+  class: 'operations',
+  id_kind: 'workflow',
   // By status, because the index begins with it.
   page: `
     select workflow_id as id
@@ -134,7 +132,7 @@ const operations: Walk = {
           select from allocations held
           where held.allocation_id = operation.allocation_id
             and held.status <> 'released')
-        -- Whether such a node may be used again is judged by its operations.
+        -- The operations of a node in these statuses decide whether it may be used again.
         and not exists (
           select from nodes fenced
           where fenced.node_id = operation.node_id
@@ -171,16 +169,9 @@ const operations: Walk = {
 };
 
 const allocations: Walk = {
-  of: 'allocations',
-  ids: 'allocation',
-  page: `
-    select allocation_id as id
-    from allocations
-    where status = 'released'
-      and allocation_id > $1
-      and allocation_id < $2
-    order by allocation_id
-    limit ${pageSize}`,
+  class: 'allocations',
+  id_kind: 'allocation',
+  page: pageSql('allocations', 'allocation_id', `status = 'released'`),
   fact: 'allocation.pruned',
   prune: `
     with ended as materialized (
@@ -197,7 +188,8 @@ const allocations: Walk = {
             and residue.status <> 'gone')
       for update skip locked
     ),
-    -- These stages are hidden from other tenants as long as the allocation is known.
+    -- The allocations of a tenant hide its boot stages from other tenants. The stages are deleted
+    -- with the last of these allocations, because the next tenant of the node would see them.
     gone_stages as (
       delete from boot_stages
       using ended, nodes, instances
@@ -206,6 +198,12 @@ const allocations: Walk = {
         and instances.node_id = nodes.node_id
         and boot_stages.node_instance_id = instances.node_instance_id
         and boot_stages.reported_at < ended.ended_at
+        -- An allocation that is due hides nothing: another replica may be deleting it now.
+        and not exists (
+          select from allocations kept
+          where kept.node_id = ended.node_id
+            and ${ofSameTenant('kept', 'ended')}
+            and (kept.status <> 'released' or kept.status_since >= $2))
     )
     delete from allocations
     using ended
@@ -215,11 +213,11 @@ const allocations: Walk = {
       ended.correlation_id, ended.ended_at`,
 };
 
-/** Tables with one or more rows for each instance, which foreign keys bind to it. */
-const ofInstance = ['boot_signs', 'boot_stages', 'heartbeats', 'probes', 'node_log_ends'];
+/** Tables whose rows belong to an instance by a foreign key. */
+const instanceTables = ['boot_signs', 'boot_stages', 'heartbeats', 'probes', 'node_log_ends'];
 
-const deleteOfInstances = (ended: string) =>
-  ofInstance
+const deleteInstanceRowsSql = (ended: string) =>
+  instanceTables
     .map(
       (table) => `
     gone_${table} as (
@@ -236,11 +234,11 @@ const deleteOfInstances = (ended: string) =>
  */
 const mayReturn = (instance: string) => `(
   coalesce(${instance}.credential_hash, ${instance}.next_credential_hash) is not null
-  and not ${provenAbsent(`${instance}.node_instance_id`)})`;
+  and not ${isProvenAbsent(`${instance}.node_instance_id`)})`;
 
 const instances: Walk = {
-  of: 'nodes',
-  ids: 'instance',
+  class: 'nodes',
+  id_kind: 'instance',
   page: endedInstances,
   prune: `
     with ended as materialized (
@@ -261,7 +259,7 @@ const instances: Walk = {
           node.status = 'retired'
           or (
             instance.unproven_since is null
-            -- A name keeps the protocol of its last registration, and a token that it has used.
+            -- Keeps what the node needs to register again: its last protocol and its used tokens.
             and (instance.registered_at is null or exists (
               select from instances later
               where later.node_id = instance.node_id
@@ -277,7 +275,7 @@ const instances: Walk = {
         )
       for update of instance skip locked
     ),
-    ${deleteOfInstances('ended')}
+    ${deleteInstanceRowsSql('ended')}
     delete from instances
     using ended
     where instances.node_instance_id = ended.node_instance_id
@@ -285,16 +283,9 @@ const instances: Walk = {
 };
 
 const nodes: Walk = {
-  of: 'nodes',
-  ids: 'node',
-  page: `
-    select node_id as id
-    from nodes
-    where status = 'retired'
-      and node_id > $1
-      and node_id < $2
-    order by node_id
-    limit ${pageSize}`,
+  class: 'nodes',
+  id_kind: 'node',
+  page: pageSql('nodes', 'node_id', `status = 'retired'`),
   fact: 'node.pruned',
   prune: `
     with ended as materialized (
@@ -327,7 +318,7 @@ const nodes: Walk = {
       from ended
       join instances using (node_id)
     ),
-    ${deleteOfInstances('ended_instances')},
+    ${deleteInstanceRowsSql('ended_instances')},
     gone_instances as (
       delete from instances
       using ended_instances ended
@@ -347,8 +338,8 @@ const nodes: Walk = {
 };
 
 const bootSamples: Walk = {
-  of: 'boots',
-  ids: 'instance',
+  class: 'boots',
+  id_kind: 'instance',
   page: `
     select distinct node_instance_id as id
     from boot_samples
@@ -363,5 +354,5 @@ const bootSamples: Walk = {
     returning 1`,
 };
 
-/** In the order in which foreign keys let the rows go. */
+/** In an order that foreign keys allow. */
 export const walks: readonly Walk[] = [tasks, logs, operations, allocations, instances, nodes, bootSamples];

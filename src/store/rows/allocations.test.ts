@@ -1,4 +1,4 @@
-/** When the API shows the rescue deadline of a failed allocation. */
+/** Tests when the API shows the rescue deadline of a failed allocation. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -40,27 +40,30 @@ async function addOperation({ allocation_id, correlation_id, status_since }: All
   await db.query('update allocations set workflow_id = $2 where allocation_id = $1', [allocation_id, workflow_id]);
 }
 
-const deadline = async ({ allocation_id, status_since }: AllocationRow, seconds = 1) =>
+const readDeadline = async ({ allocation_id, status_since }: AllocationRow, seconds = 1) =>
   (await readAllocation(db, allocation_id, wholeFleet, secondsLater(status_since, seconds)))?.deadline_at;
 
 test('shows the deadline while the failed operation is unfinished, and none while a retry runs', async () => {
   const row = await createFailedAllocation();
   const end = row.deadline_at?.toISOString();
-  expect(await deadline(row)).toBe(end);
+  expect(await readDeadline(row)).toBe(end);
   await addOperation(row, -30);
-  expect(await deadline(row)).toBe(end);
+  expect(await readDeadline(row)).toBe(end);
   await addOperation(row, 0);
-  expect(await deadline(row)).toBeNull();
+  expect(await readDeadline(row)).toBeNull();
 });
+
+/** Longer than any rescue window. */
+const afterDeadlineSeconds = 1e7;
 
 test('shows no deadline after it has passed, or after the node has left failed', async () => {
   const row = await createFailedAllocation();
-  expect(await deadline(row, 1e7)).toBeNull();
+  expect(await readDeadline(row, afterDeadlineSeconds)).toBeNull();
   await fleet.move({
     node_id: row.node_id as NodeId,
     to: 'cleaning',
     by: 'retire',
     reason: 'an operator retires the node',
   });
-  expect(await deadline(row)).toBeNull();
+  expect(await readDeadline(row)).toBeNull();
 });

@@ -12,7 +12,7 @@ import { type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
 import { readOperations } from '../operations/operations.ts';
 import { anyOf } from '../pg/by-ids.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
-import { alongPoolsAndStatuses, type Bind, parameters, readWalk, type Walk } from '../pg/walk.ts';
+import { type Bind, parameters, readWalk, type Walk, walkPoolsAndStatuses } from '../pg/walk.ts';
 import { andAll, ownRows } from '../visibility.ts';
 import { generationOfAllocation, releaseRetryAt } from './release-retry-at.ts';
 
@@ -82,7 +82,7 @@ const isRescuable = (row: JoinedRow, operation: Operation | undefined, now: Date
   row.node_status === 'failed' && !isRetryRunning(row, operation) && row.deadline_at !== null && row.deadline_at > now;
 
 function wireOf(row: JoinedRow, operation: Operation | undefined, now: Date): Allocation {
-  const isDeadlineOver = row.status === 'failed' && !isRescuable(row, operation, now);
+  const isDeadlineVoid = row.status === 'failed' && !isRescuable(row, operation, now);
   return {
     allocation_id: row.allocation_id,
     pool: row.pool,
@@ -97,9 +97,9 @@ function wireOf(row: JoinedRow, operation: Operation | undefined, now: Date): Al
     correlation_id: row.correlation_id,
     progress: operation?.progress ?? null,
     endpoint: row.status === 'active' ? row.endpoint : null,
-    deadline_at: isDeadlineOver ? null : iso(row.deadline_at),
-    budget_seconds: isDeadlineOver ? null : row.budget_seconds,
-    budget_source: isDeadlineOver ? null : row.budget_source,
+    deadline_at: isDeadlineVoid ? null : iso(row.deadline_at),
+    budget_seconds: isDeadlineVoid ? null : row.budget_seconds,
+    budget_source: isDeadlineVoid ? null : row.budget_source,
     release_tries: row.release_tries,
     retry_at: iso(row.retry_at),
     verdict: row.verdict,
@@ -125,7 +125,7 @@ export async function readAllocations(
   return toWire(db, rows, now);
 }
 
-/** The statement is prepared, because planning it takes longer than running it. */
+/** Reads one allocation. Prepared, because planning takes longer than running. */
 function joinedRows(db: Queryable, id: string, visibility: Visibility): Promise<JoinedRow[]> {
   const { values, bind } = parameters();
   return db.query<JoinedRow>(
@@ -168,7 +168,10 @@ export async function allocationRow(db: Queryable, id: string): Promise<Allocati
   )[0];
 }
 
-export async function statusesOf(db: Queryable, ids: readonly string[]): Promise<Map<string, AllocationStatus>> {
+export async function readAllocationStatuses(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<Map<string, AllocationStatus>> {
   if (ids.length === 0) return new Map();
   const rows = await db.query<Pick<AllocationRow, 'allocation_id' | 'status'>>(
     `select allocation_id, status from allocations where ${anyOf('allocation_id', '$1::text[]')}`,
@@ -193,7 +196,7 @@ export interface AllocationFilter {
  * status, else the one by status or by id. `applies` lists the filters that the walk itself
  * applies.
  */
-function walkOf(filter: AllocationFilter, bind: Bind): Pick<Walk, 'rows'> & { applies: string[] } {
+function chooseWalk(filter: AllocationFilter, bind: Bind): Pick<Walk, 'rows'> & { applies: string[] } {
   const after = filter.after === undefined ? '' : `and allocation_id < ${bind(filter.after)}`;
   const rows = (condition: string) => (maxRows: number) =>
     `
@@ -210,7 +213,7 @@ function walkOf(filter: AllocationFilter, bind: Bind): Pick<Walk, 'rows'> & { ap
   const statuses = filter.status === undefined ? Object.keys(allocationStatuses) : [filter.status];
   return {
     applies: ['pool', 'status'],
-    rows: alongPoolsAndStatuses({
+    rows: walkPoolsAndStatuses({
       ...{ table: 'allocations', key: 'allocation_id', after, direction: 'desc' },
       pools: `${bind([filter.pool])}::text[]`,
       statuses: `${bind(statuses)}::text[]`,
@@ -220,7 +223,7 @@ function walkOf(filter: AllocationFilter, bind: Bind): Pick<Walk, 'rows'> & { ap
 
 export async function listAllocations(db: Queryable, filter: AllocationFilter, now: Date): Promise<Page<Allocation>> {
   const { values, bind } = parameters();
-  const { rows, applies } = walkOf(filter, bind);
+  const { rows, applies } = chooseWalk(filter, bind);
   const walk: Walk = { table: 'allocation', key: 'allocation_id', rows, values };
   const more = parameters(values.length);
   const where: string[] = [];
@@ -228,8 +231,8 @@ export async function listAllocations(db: Queryable, filter: AllocationFilter, n
     if (filter[column] !== undefined && !applies.includes(column))
       where.push(`allocation.${column} = ${more.bind(filter[column])}`);
   if (filter.label) {
-    const cut = filter.label.indexOf('=');
-    const [name, value] = [more.bind(filter.label.slice(0, cut)), more.bind(filter.label.slice(cut + 1))];
+    const separator = filter.label.indexOf('=');
+    const [name, value] = [more.bind(filter.label.slice(0, separator)), more.bind(filter.label.slice(separator + 1))];
     where.push(`allocation.labels ->> ${name} = ${value}`);
   }
   const wanted = { where, values: more.values, direction: 'desc', limit: filter.limit } as const;
@@ -240,7 +243,7 @@ export async function listAllocations(db: Queryable, filter: AllocationFilter, n
 /**
  * SQL for the allocation that a node belongs to: its holder, else its last allocation if that one
  * failed. Reports and logs of the node are stored under this allocation, so only its tenant reads
- * them. `value` is the expression to select; the allocation has the alias `last`.
+ * them.
  */
 export const holderOf = (node_id: string): string => `(
   select case when last.status <> 'released' then last.allocation_id end
@@ -251,7 +254,7 @@ export const holderOf = (node_id: string): string => `(
   limit 1
 )`;
 
-export async function holdersOf(db: Queryable, nodes: NodeId[]): Promise<Map<NodeId, AllocationId>> {
+export async function findHolders(db: Queryable, nodes: NodeId[]): Promise<Map<NodeId, AllocationId>> {
   // A single id is not passed as a list: see by-ids.ts.
   const isOne = nodes.length === 1;
   const wanted = isOne ? '(select $1::text as node_id) as wanted' : 'unnest($1::text[]) as wanted(node_id)';
@@ -262,6 +265,20 @@ export async function holdersOf(db: Queryable, nodes: NodeId[]): Promise<Map<Nod
   );
   return new Map(rows.flatMap((row) => (row.allocation_id ? [[row.node_id, row.allocation_id] as const] : [])));
 }
+
+/** Returns the allocations on these nodes that are not released. */
+export const listUnreleasedOn = (
+  db: Queryable,
+  nodes: readonly NodeId[],
+): Promise<Pick<AllocationRow, 'allocation_id' | 'node_id' | 'status'>[]> =>
+  db.query(
+    `select allocation_id, node_id, status
+     from allocations
+     where node_id = any($1)
+       and status <> 'released'
+     order by allocation_id`,
+    [nodes],
+  );
 
 /** Whether the node has served an allocation other than this one. */
 export async function hasServedAnother(db: Queryable, node_id: NodeId, allocation_id: string): Promise<boolean> {
@@ -300,7 +317,7 @@ export async function countWaitingBefore(
   db: Queryable,
   pool: string,
   ids: readonly AllocationId[],
-  launches: boolean,
+  canLaunch: boolean,
 ): Promise<Map<AllocationId, number>> {
   const rows = await db.query<{ allocation_id: AllocationId; ahead: number }>(
     `with waiting as (
@@ -338,7 +355,7 @@ export async function countWaitingBefore(
      select allocation_id, ahead::int as ahead
      from queue
      where is_wanted`,
-    [pool, ids, launches],
+    [pool, ids, canLaunch],
   );
   return new Map(rows.map(({ allocation_id, ahead }) => [allocation_id, ahead]));
 }

@@ -7,8 +7,8 @@ import type { Held } from '../../contract/node.ts';
 import type { AllocationStatus } from '../../lifecycle/model/states.ts';
 import { allocationEdges, nodeEdges } from '../../lifecycle/model/transitions.ts';
 import type { Database, Transaction } from '../pg/database.ts';
-import { holdNodes, populationOf } from '../supervision/brake.ts';
-import { type Fleet, shortestPath, testFleet } from '../testing/fleet.ts';
+import { countPopulation, holdNodes } from '../supervision/brake.ts';
+import { type Fleet, findShortestPath, testFleet } from '../testing/fleet.ts';
 import { moveAllocations } from '../transitions/allocation-transition.ts';
 import { transition } from '../transitions/node-transition.ts';
 import type { AllocationRow } from './allocations.ts';
@@ -78,7 +78,7 @@ async function expectCountsMatch() {
   const [up] = await countRows<{ count: number }>(
     `select count(*)::int as count from nodes where pool = 'test' and status in ('ready', 'degraded')`,
   );
-  expect(await populationOf(db, { scope: 'pool', name: 'test' }, ['ready', 'degraded'])).toBe(up?.count);
+  expect(await countPopulation(db, { scope: 'pool', name: 'test' }, ['ready', 'degraded'])).toBe(up?.count);
 }
 
 const ends = ['committed', 'rolled back', 'killed'] as const;
@@ -105,7 +105,7 @@ const held: Held = {
   held_until: '2030-01-02T00:00:00Z',
 } as Held;
 
-/** The random events. `at` selects the row, and `end` how its transaction ends. */
+/** Random events. `at` selects the row, and `end` says how its transaction ends. */
 const events = {
   async node(at: number) {
     await fleet.node(pick(['provisioning', 'ready', 'offline', 'retired'] as const, at));
@@ -196,7 +196,7 @@ async function endReleasesOfRetired(): Promise<void> {
        and holder.status in ${holders}`,
   );
   for (const { allocation_id, status } of unreleased)
-    for (const step of shortestPath<AllocationStatus>(allocationEdges, status, 'released'))
+    for (const step of findShortestPath<AllocationStatus>(allocationEdges, status, 'released'))
       await fleet.moveAllocation({ allocation_id, ...step, reason: 'its machine is gone' });
 }
 
@@ -241,7 +241,7 @@ test('folding during concurrent writes does not change the counts', async () => 
   await expectCountsMatch();
 });
 
-test('two concurrent repairs correct a bypassed trigger once, with one fact', async () => {
+test('two concurrent repairs after a bypassed trigger correct the counts once, with one fact', async () => {
   const ids = [await fleet.node('ready'), await fleet.node('ready')].map(({ node_id }) => node_id);
   await db.transaction(async (tx) => {
     await tx.query(`set local session_replication_role = 'replica'`);

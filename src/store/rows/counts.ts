@@ -21,7 +21,7 @@ interface CountKey {
   on_node: boolean | null;
 }
 
-const key = 'of, pool, zone, status, held_rule, held_kind, on_node';
+const keyColumns = 'of, pool, zone, status, held_rule, held_kind, on_node';
 
 /**
  * Counts all three tables in one statement, because callers need all of them and a round trip costs
@@ -71,7 +71,7 @@ const minFoldedRows = 1_000;
 /** Folds the rows of each key into one, if the table is long. Returns how many rows it removed. */
 export async function foldCounts(db: Queryable): Promise<number> {
   const [size] = await db.query<{ rows: number; keys: number }>(
-    `select count(*)::int as rows, count(distinct (${key}))::int as keys from counts`,
+    `select count(*)::int as rows, count(distinct (${keyColumns}))::int as keys from counts`,
   );
   if (!size || size.rows < size.keys + minFoldedRows) return 0;
   const [folded] = await db.query<{ before: number; after: number }>(
@@ -81,9 +81,9 @@ export async function foldCounts(db: Queryable): Promise<number> {
      ),
      folded as (
        insert into counts
-       select ${key}, sum(change)
+       select ${keyColumns}, sum(change)
        from deleted
-       group by ${key}
+       group by ${keyColumns}
        having sum(change) <> 0
        returning 1
      )
@@ -118,25 +118,30 @@ const wrongCounts = `
     group by status
   ),
   sums as (
-    select ${key}, sum(change) as counted
+    select ${keyColumns}, sum(change) as counted
     from counts
-    group by ${key}
+    group by ${keyColumns}
   ),
   wrong as (
-    select ${key}, coalesce(sum(counted), 0) as counted, coalesce(sum(there_are), 0) as there_are
+    select ${keyColumns}, coalesce(sum(counted), 0) as counted, coalesce(sum(there_are), 0) as there_are
     from (
-      select ${key}, counted, null as there_are from sums
+      select ${keyColumns}, counted, null as there_are from sums
       union all
-      select ${key}, null, there_are from rows
+      select ${keyColumns}, null, there_are from rows
     ) both_sides
-    group by ${key}
+    group by ${keyColumns}
     having coalesce(sum(counted), 0) <> coalesce(sum(there_are), 0)
   )`;
 
 const wrongColumns = 'counted::int as counted, there_are::int as there_are';
 
 export const verifyCounts = (db: Queryable): Promise<WrongCount[]> =>
-  db.query<WrongCount>(`${wrongCounts} select ${key}, ${wrongColumns} from wrong order by ${key}`);
+  db.query<WrongCount>(
+    `${wrongCounts}
+     select ${keyColumns}, ${wrongColumns}
+     from wrong
+     order by ${keyColumns}`,
+  );
 
 const repairLock = 7_213_005;
 
@@ -149,12 +154,12 @@ export async function repairCounts(tx: Transaction, now: Date): Promise<WrongCou
   const wrong = await tx.query<WrongCount>(
     `${wrongCounts},
      repaired as (
-       insert into counts (${key}, change)
-       select ${key}, there_are - counted from wrong
+       insert into counts (${keyColumns}, change)
+       select ${keyColumns}, there_are - counted from wrong
      )
-     select ${key}, ${wrongColumns}
+     select ${keyColumns}, ${wrongColumns}
      from wrong
-     order by ${key}`,
+     order by ${keyColumns}`,
   );
   if (wrong.length === 0) return wrong;
   const off = wrong.reduce((sum, { counted, there_are }) => sum + Math.abs(counted - there_are), 0);

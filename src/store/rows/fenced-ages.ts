@@ -1,4 +1,4 @@
-/** Reads how long nodes have been fenced and releases have failed. A high age means a stuck one. */
+/** Reads since when nodes are fenced and releases failed, so that metrics show stuck ones. */
 import type { Queryable } from '../pg/database.ts';
 
 export interface FencedAge {
@@ -14,7 +14,7 @@ export interface FencedAge {
  * Cheap in a fleet of any size: the numbers come from `counts`, and the oldest row of each pool and
  * status is the first of a partial index.
  */
-export const fencedAges = (db: Queryable): Promise<FencedAge[]> =>
+export const readFencedAges = (db: Queryable): Promise<FencedAge[]> =>
   db.query<FencedAge>(
     `with counted as (
        select of, pool, status, sum(change)::int as count

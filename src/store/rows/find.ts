@@ -1,6 +1,4 @@
-/**
- * Resolves an id or a name to the ids of the objects it refers to, as far as the caller sees them.
- */
+/** Resolves an id or a name to the ids of the objects that it stands for. */
 import { type IdKind, kindOfId } from '../../base/ids.ts';
 import type { FoundRequest } from '../../contract/fleet/find.ts';
 import type { Visibility } from '../../lifecycle/visibility.ts';
@@ -8,7 +6,10 @@ import type { Queryable } from '../pg/database.ts';
 import { parameters } from '../pg/walk.ts';
 import { andAll, everHeldNodes, ofOwnAllocation, ownRows } from '../visibility.ts';
 
-/** The ids to read. Visibility is checked again when the rows are read. */
+/**
+ * The ids to read. Only residue and findings are checked for visibility here; the reads of all
+ * other rows must check it.
+ */
 export interface ResolvedIds {
   nodes: string[];
   allocations: string[];
@@ -16,6 +17,7 @@ export interface ResolvedIds {
   residue: string[];
   findings: string[];
   node_instance_id: string | null;
+  /** Whether the id is a correlation id. */
   as_request: boolean;
 }
 
@@ -31,25 +33,25 @@ const noIds: ResolvedIds = {
 
 /** Limits the ids of each kind, because one request may have touched a whole fleet. */
 const maxOfEach = 50;
-/** Reads this many facts of a request, newest first. */
-const maxFacts = 2_000;
+/** Reads at most this many facts of a request, or retired nodes of a name, newest first. */
+const maxRead = 2_000;
 
 type Ids = Partial<Record<'node_id' | 'allocation_id' | 'workflow_id', string | null>>;
 
-const distinct = (rows: Ids[], name: keyof Ids): string[] =>
+const distinctIds = (rows: Ids[], name: keyof Ids): string[] =>
   [...new Set(rows.flatMap((row) => row[name] ?? []))].slice(0, maxOfEach);
 
 const idsOf = (rows: Ids[]): ResolvedIds => ({
   ...noIds,
-  nodes: distinct(rows, 'node_id'),
-  allocations: distinct(rows, 'allocation_id'),
-  operations: distinct(rows, 'workflow_id'),
+  nodes: distinctIds(rows, 'node_id'),
+  allocations: distinctIds(rows, 'allocation_id'),
+  operations: distinctIds(rows, 'workflow_id'),
 });
 
 type Resolve = (db: Queryable, id: string, visibility: Visibility) => Promise<ResolvedIds>;
 
 /** A former tenant of a node finds its own allocations on it. */
-const byNode: Resolve = async (db, id, visibility) => {
+const resolveNode: Resolve = async (db, id, visibility) => {
   if (visibility.kind === 'fleet') return { ...noIds, nodes: [id] };
   const { values, bind } = parameters();
   const rows = await db.query<Ids>(
@@ -59,10 +61,10 @@ const byNode: Resolve = async (db, id, visibility) => {
      limit ${maxOfEach}`,
     values,
   );
-  return { ...noIds, nodes: [id], allocations: distinct(rows, 'allocation_id') };
+  return { ...noIds, nodes: [id], allocations: distinctIds(rows, 'allocation_id') };
 };
 
-const byInstance: Resolve = async (db, id, visibility) => {
+const resolveInstance: Resolve = async (db, id, visibility) => {
   if (visibility.kind === 'fleet') {
     const rows = await db.query<Ids>('select node_id from instances where node_instance_id = $1', [id]);
     return { ...idsOf(rows), node_instance_id: id };
@@ -79,7 +81,7 @@ const byInstance: Resolve = async (db, id, visibility) => {
   return { ...idsOf(rows), node_instance_id: id };
 };
 
-const byTask: Resolve = async (db, id, visibility) => {
+const resolveTask: Resolve = async (db, id, visibility) => {
   const { values, bind } = parameters();
   const rows = await db.query<Ids>(
     `select node_id, allocation_id, workflow_id from tasks
@@ -90,31 +92,31 @@ const byTask: Resolve = async (db, id, visibility) => {
 };
 
 /** Residue and findings are for operators of the whole fleet. */
-const fleetOnly = (id: string, visibility: Visibility): string[] => (visibility.kind === 'fleet' ? [id] : []);
+const visibleToFleet = (id: string, visibility: Visibility): string[] => (visibility.kind === 'fleet' ? [id] : []);
 
 const resolvers: Partial<Record<IdKind, Resolve>> = {
-  node: byNode,
-  instance: byInstance,
+  node: resolveNode,
+  instance: resolveInstance,
   allocation: async (_, id) => ({ ...noIds, allocations: [id] }),
   workflow: async (_, id) => ({ ...noIds, operations: [id] }),
-  task: byTask,
-  residue: async (_, id, visibility) => ({ ...noIds, residue: fleetOnly(id, visibility) }),
-  finding: async (_, id, visibility) => ({ ...noIds, findings: fleetOnly(id, visibility) }),
+  task: resolveTask,
+  residue: async (_, id, visibility) => ({ ...noIds, residue: visibleToFleet(id, visibility) }),
+  finding: async (_, id, visibility) => ({ ...noIds, findings: visibleToFleet(id, visibility) }),
 };
 
-const byRequest: Resolve = async (db, id, visibility) => {
+const resolveRequest: Resolve = async (db, id, visibility) => {
   const { values, bind } = parameters();
   const rows = await db.query<Ids>(
     `select node_id, allocation_id, workflow_id from evidence
      where correlation_id = ${bind(id)} ${andAll(ofOwnAllocation(visibility, 'evidence', bind))}
      order by evidence.xid desc, evidence.seq desc
-     limit ${maxFacts}`,
+     limit ${maxRead}`,
     values,
   );
   return { ...idsOf(rows), as_request: rows.length > 0 };
 };
 
-function allocationsNamed(db: Queryable, name: string, visibility: Visibility): Promise<Ids[]> {
+function findAllocationsByName(db: Queryable, name: string, visibility: Visibility): Promise<Ids[]> {
   const { values, bind } = parameters();
   return db.query<Ids>(
     `select allocation_id from allocations
@@ -126,19 +128,19 @@ function allocationsNamed(db: Queryable, name: string, visibility: Visibility): 
 }
 
 /** Finds live nodes by the index on (pool, name), and retired nodes by another index. */
-function nodesNamed(db: Queryable, text: string, visibility: Visibility): Promise<Ids[]> {
+function findNodesByName(db: Queryable, text: string, visibility: Visibility): Promise<Ids[]> {
   const { values, bind } = parameters();
   const name = bind(text);
   return db.query<Ids>(
     `select node_id from (
        select node_id, status
-       from pools place
-       join nodes on nodes.pool = place.name and nodes.name = ${name} and nodes.status <> 'retired'
+       from pools pool
+       join nodes on nodes.pool = pool.name and nodes.name = ${name} and nodes.status <> 'retired'
        union all (
          select node_id, status from nodes
          where name = ${name} and status = 'retired'
          order by node_id desc
-         limit ${maxFacts}
+         limit ${maxRead}
        )
      ) named
      where true ${andAll(everHeldNodes(visibility, 'named.node_id', bind))}
@@ -148,25 +150,25 @@ function nodesNamed(db: Queryable, text: string, visibility: Visibility): Promis
   );
 }
 
-const byName: Resolve = async (db, name, visibility) => {
-  const allocations = await allocationsNamed(db, name, visibility);
-  return idsOf([...allocations, ...(await nodesNamed(db, name, visibility))]);
+const resolveName: Resolve = async (db, name, visibility) => {
+  const allocations = await findAllocationsByName(db, name, visibility);
+  return idsOf([...allocations, ...(await findNodesByName(db, name, visibility))]);
 };
 
 /** Text without one of our prefixes is a correlation id from outside, or a name. */
-const byOtherText: Resolve = async (db, text, visibility) => {
-  const request = await byRequest(db, text, visibility);
-  return request.as_request ? request : byName(db, text, visibility);
+const resolveOtherText: Resolve = async (db, text, visibility) => {
+  const request = await resolveRequest(db, text, visibility);
+  return request.as_request ? request : resolveName(db, text, visibility);
 };
 
 export async function resolveId(db: Queryable, id: string, visibility: Visibility): Promise<ResolvedIds> {
   const kind = kindOfId(id);
   const resolve = kind && resolvers[kind];
-  return resolve ? resolve(db, id, visibility) : byOtherText(db, id, visibility);
+  return resolve ? resolve(db, id, visibility) : resolveOtherText(db, id, visibility);
 }
 
 /** Reads the requests that touched an allocation, oldest first, each with its first fact. */
-export async function requestsOf(db: Queryable, allocation_id: string): Promise<FoundRequest[]> {
+export async function readRequests(db: Queryable, allocation_id: string): Promise<FoundRequest[]> {
   const rows = await db.query<Omit<FoundRequest, 'at'> & { at: Date }>(
     `select * from (
        select distinct on (correlation_id) correlation_id, at, summary, actor ->> 'name' as actor

@@ -6,7 +6,7 @@
 import type { AllocationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Actor, EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import type { Page } from '../../contract/primitives.ts';
-import { findingSays } from '../../lifecycle/findings/finding-says.ts';
+import { renderFinding } from '../../lifecycle/findings/finding-says.ts';
 import {
   type FindingKind,
   type FindingStatus,
@@ -61,7 +61,7 @@ const factOf = (finding: FindingRow, at: Date, layer: EvidenceLayer) => {
     at,
     layer,
     kind,
-    summary: `${verb}: ${findingSays(finding)}${reason ? ` (${reason})` : ''}`,
+    summary: `${verb}: ${renderFinding(finding)}${reason ? ` (${reason})` : ''}`,
     data: { finding_id, what, subject, pool, ours, theirs, passes, first_seen_at, reason },
     actor: finding.actor,
     node_id: finding.node_id,
@@ -71,14 +71,14 @@ const factOf = (finding: FindingRow, at: Date, layer: EvidenceLayer) => {
 };
 
 /**
- * Stores the disagreements of one pass, and returns the findings that it opened. If another replica
- * has seen a disagreement after `passed`, that counts as the same pass. `isConfirmed` decides after
- * how many passes a finding is opened.
+ * Stores the disagreements of one pass, and returns the findings that it opened. A disagreement
+ * that another replica saw after `same_pass_since` counts as seen in this pass. `isConfirmed`
+ * decides after how many passes a finding is opened.
  */
 export async function noteDisagreements(
   tx: Transaction,
   disagreements: readonly (Disagreement & { finding_id: string })[],
-  passed: Date,
+  same_pass_since: Date,
   now: Date,
   isConfirmed: (passes: number) => boolean,
 ): Promise<FindingRow[]> {
@@ -99,7 +99,11 @@ export async function noteDisagreements(
          allocation_id = excluded.allocation_id, ours = excluded.ours, theirs = excluded.theirs
        where existing.seen_at <= $3
      returning *`,
-    [JSON.stringify(disagreements.map((each) => ({ ...each, kind: findingCatalogue[each.what].kind }))), now, passed],
+    [
+      JSON.stringify(disagreements.map((each) => ({ ...each, kind: findingCatalogue[each.what].kind }))),
+      now,
+      same_pass_since,
+    ],
   );
   const confirmed = seen.filter(({ status, passes }) => status === 'seen' && isConfirmed(passes));
   if (confirmed.length === 0) return [];
@@ -119,8 +123,8 @@ export async function noteDisagreements(
 }
 
 /**
- * Ends findings whose two sides agree again. Those that were never opened are deleted, accepted
- * ones are closed, and open ones are resolved with a fact. Returns how many were resolved.
+ * Ends findings in which the two sides agree again. Those that were never opened are deleted,
+ * accepted ones are closed, and open ones are resolved with a fact. Returns how many were resolved.
  */
 export async function endFindings(
   tx: Transaction,
@@ -154,7 +158,7 @@ export async function endFindings(
   return resolved.length;
 }
 
-export interface Settled {
+export interface FindingSettlement {
   status: 'repaired' | 'accepted';
   reason: string;
   actor: Actor | null;
@@ -169,7 +173,7 @@ export interface Settled {
 export async function settleFinding(
   tx: Transaction,
   finding_id: string,
-  { status, reason, actor, keep = false }: Settled,
+  { status, reason, actor, keep = false }: FindingSettlement,
   now: Date,
 ): Promise<FindingRow | undefined> {
   const [settled] = await tx.query<FindingRow>(
@@ -199,7 +203,7 @@ export const standingFindings = (
   );
 
 /** Reads the open findings about a node, and about slower boots with one of these subjects. */
-export const openFindingsOf = (
+export const readOpenFindings = (
   db: Queryable,
   node_id: string,
   bootSubjects: readonly string[],

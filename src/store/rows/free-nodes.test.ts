@@ -40,9 +40,9 @@ async function search(limit: number, at = now): Promise<{ names: string[]; searc
     lockFreeNodes(
       {
         ...tx,
-        query: (text, values, how) => {
+        query: (text, values, options) => {
           since.push(values?.[1]);
-          return tx.query(text, values, how);
+          return tx.query(text, values, options);
         },
       },
       'p',

@@ -30,12 +30,12 @@ export type JudgedNode = Pick<NodeRow, (typeof nodeColumns)[number]> & {
   /** The allocation that the node belongs to; see `holderOf`. */
   holder: AllocationId | null;
   /** Whether `observed_state` was read from the provider since the last change of status. */
-  observed_since: boolean | null;
+  is_observation_current: boolean | null;
 };
 
 /** Expects the alias `node`. */
 export const judgedColumns = [
   ...nodeColumns.map((column) => `node.${column}`),
-  'node.observed_at >= node.status_since as observed_since',
+  'node.observed_at >= node.status_since as is_observation_current',
   `${holderOf('node.node_id')} as holder`,
 ].join(', ');

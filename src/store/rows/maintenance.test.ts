@@ -1,11 +1,20 @@
-/** When a window is active, and which nodes it covers in code and in SQL. */
+/**
+ * Tests when a maintenance window is active, and that code and SQL agree on the nodes it covers.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { Labels } from '../../contract/primitives.ts';
 import type { Database } from '../pg/database.ts';
-import { placedRows, placeNodes } from '../testing/placed-nodes.ts';
-import { activeWindows, coversNode, isUncovered, listWindows, type MaintenanceRow, putWindow } from './maintenance.ts';
+import { placeNodes, readPlacedRows } from '../testing/placed-nodes.ts';
+import {
+  coversNode,
+  isUncovered,
+  listActiveWindows,
+  listWindows,
+  type MaintenanceRow,
+  putWindow,
+} from './maintenance.ts';
 import type { NodeRow } from './nodes.ts';
 import { declarePool } from './pools.ts';
 
@@ -39,12 +48,12 @@ const put = (window: Partial<MaintenanceRow>) =>
 test('code and SQL agree on the nodes that a window covers', async () => {
   for (const pool of ['a', 'b']) await db.transaction((tx) => declarePool(tx, pool, { driver: 'external' }, start));
   const labelSets: Labels[] = [{}, { rack: 'r1' }, { rack: 'r1', team: 'x' }, { rack: 'r2' }];
-  let after = 0;
+  let placedCount = 0;
   for (const pool of ['a', 'b'])
     for (const zone of [null, 'eu-1', 'us-1'])
       for (const labels of labelSets)
-        await placeNodes(db, { pool, zone, labels, count: 1, after: after++, since: start });
-  const nodes = await placedRows(db);
+        await placeNodes(db, { pool, zone, labels, count: 1, after: placedCount++, since: start });
+  const nodes = await readPlacedRows(db);
   let covered = 0;
   for (const pool of [null, 'a'])
     for (const zone of [null, 'eu-1'])
@@ -63,12 +72,12 @@ test('code and SQL agree on the nodes that a window covers', async () => {
 
 test('a window is active from its start until its end, and is listed until its end', async () => {
   await put({ pool: 'a', starts_at: at(10), ends_at: at(20) });
-  const names = async (read: typeof activeWindows, seconds: number) =>
+  const names = async (read: typeof listActiveWindows, seconds: number) =>
     (await read(db, at(seconds))).map((window) => window.name);
-  expect(await names(activeWindows, 9.999)).toEqual([]);
-  expect(await names(activeWindows, 10)).toEqual(['work']);
-  expect(await names(activeWindows, 19.999)).toEqual(['work']);
-  expect(await names(activeWindows, 20)).toEqual([]);
+  expect(await names(listActiveWindows, 9.999)).toEqual([]);
+  expect(await names(listActiveWindows, 10)).toEqual(['work']);
+  expect(await names(listActiveWindows, 19.999)).toEqual(['work']);
+  expect(await names(listActiveWindows, 20)).toEqual([]);
   expect(await names(listWindows, 0)).toEqual(['work']);
   expect(await names(listWindows, 20)).toEqual([]);
 });

@@ -17,7 +17,7 @@ export interface MaintenanceRow {
   created_at: Date;
 }
 
-export const activeWindows = (db: Queryable, now: Date): Promise<MaintenanceRow[]> =>
+export const listActiveWindows = (db: Queryable, now: Date): Promise<MaintenanceRow[]> =>
   db.query<MaintenanceRow>(
     `select name, pool, zone, labels, starts_at, ends_at, reason, actor, created_at
      from maintenance_windows
@@ -42,7 +42,7 @@ export const coversNode = (
   Object.entries(window.labels).every(([key, value]) => node.labels[key] === value);
 
 /** Reads the labels of nodes. Rules need them only while a window is active. */
-export async function labelsOf(db: Queryable, nodes: readonly NodeId[]): Promise<Map<NodeId, Labels>> {
+export async function readNodeLabels(db: Queryable, nodes: readonly NodeId[]): Promise<Map<NodeId, Labels>> {
   const rows = await db.query<{ node_id: NodeId; labels: Labels }>(
     'select node_id, labels from nodes where node_id = any($1)',
     [nodes],
@@ -51,21 +51,24 @@ export async function labelsOf(db: Queryable, nodes: readonly NodeId[]): Promise
 }
 
 /**
- * The SQL form of `coversNode`, for windows that are active at `now`. Expects the aliases `work`
- * for the window and `node`.
+ * The SQL form of `coversNode`, for windows that are active at `now`. Expects the aliases `node`
+ * and, for the window, `maintenance`.
  */
 export const coversNodeNow = (now: string): string =>
-  `work.starts_at <= ${now}
-   and work.ends_at > ${now}
-   and (work.pool is null or work.pool = node.pool)
-   and (work.zone is null or work.zone = node.zone)
-   and node.labels @> work.labels`;
+  `maintenance.starts_at <= ${now}
+   and maintenance.ends_at > ${now}
+   and (maintenance.pool is null or maintenance.pool = node.pool)
+   and (maintenance.zone is null or maintenance.zone = node.zone)
+   and node.labels @> maintenance.labels`;
 
 /**
- * SQL that is true if no active window covers the node. Only such nodes count as a mass failure.
+ * SQL that is true if no active window covers the node. Only these nodes count in a mass failure.
  */
 export const isUncovered = (now: string): string =>
-  `not exists (select 1 from maintenance_windows work where ${coversNodeNow(now)})`;
+  `not exists (
+    select 1
+    from maintenance_windows maintenance
+    where ${coversNodeNow(now)})`;
 
 export async function putWindow(tx: Transaction, window: MaintenanceRow): Promise<MaintenanceRow> {
   const [row] = await tx.query<MaintenanceRow>(

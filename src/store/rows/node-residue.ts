@@ -2,24 +2,22 @@
 import type { Queryable } from '../pg/database.ts';
 
 /**
- * Calls a function of the schema (migration 0024). Inlined, the planner would scan all evidence for
- * it.
+ * Calls a function of the schema (migration 0024). With its body inlined, the planner would scan
+ * all evidence.
  */
 const isUnprovenSince = (moment: string) => `not proven_since(node.node_id, ${moment})`;
 
 /**
- * Whether a machine is not proven clean, so that it is not free in any status. Expects `node`. This
- * is the case:
- * - after a forced release, until the residue is settled. Adopting residue proves nothing, so the
- *   same instance stays blocked;
- * - after an allocation that the machine had served failed, until a later proof;
- * - after an instance was marked unproven, until a later proof.
+ * SQL that is true if the machine of `node` is not proven clean, so the node is not free: after a
+ * forced release until its residue is settled, and after a served allocation failed or an instance
+ * was marked unproven until a later proof.
  */
 export const hasResidue = `(
   exists (
     select 1 from residue entry
     where entry.node_id = node.node_id
       and entry.why = 'force-release'
+      -- Adopting residue proves nothing, so the same instance stays blocked.
       and (entry.status = 'open'
         or (entry.status = 'adopted' and entry.node_instance_id = node.node_instance_id))
   )
@@ -40,7 +38,7 @@ export const hasResidue = `(
 )`;
 
 /** Reads the ids of a node's residue from forced releases that is still open. */
-export async function openResidueOf(db: Queryable, node_id: string): Promise<string[]> {
+export async function readOpenResidueIds(db: Queryable, node_id: string): Promise<string[]> {
   const rows = await db.query<{ residue_id: string }>(
     `select residue_id from residue
      where node_id = $1

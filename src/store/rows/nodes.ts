@@ -4,7 +4,7 @@ import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } 
 import type { Protocol } from '../../contract/compat/protocol.ts';
 import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../../contract/node.ts';
 import type { Labels } from '../../contract/primitives.ts';
-import { decidedByTime } from '../../lifecycle/deadlines/rescue-window.ts';
+import { timeOnlyRules } from '../../lifecycle/deadlines/rescue-window.ts';
 import { settledAfterForceWords } from '../../lifecycle/explain/explain.ts';
 import type { Prerequisites } from '../../lifecycle/model/reports.ts';
 import {
@@ -101,16 +101,16 @@ function fenceReason(row: NodeRow): string | null {
   return row.verdict?.reason ?? nodeStatuses[row.status].means;
 }
 
-type HeldRow = NodeRow & Pick<JoinedRow, 'allocation_id' | 'allocation_status'>;
+type RowWithHolder = NodeRow & Pick<JoinedRow, 'allocation_id' | 'allocation_status'>;
 
 /** While a failed release waits for its retry, the deadline of the last attempt is void. */
-const deadlineOf = ({ status, allocation_status, deadline_at, budget_seconds, budget_source }: HeldRow) =>
+const deadlineOf = ({ status, allocation_status, deadline_at, budget_seconds, budget_source }: RowWithHolder) =>
   status === 'cleaning' && allocation_status === 'release_failed'
     ? { deadline_at: null, budget_seconds: null, budget_source: null }
     : { deadline_at: iso(deadline_at), budget_seconds, budget_source };
 
 /** The fields that transitions write. Only these can be rebuilt from evidence. */
-export const stateWire = (row: HeldRow): Omit<NodeState, 'at' | 'cursor'> => ({
+export const stateWire = (row: RowWithHolder): Omit<NodeState, 'at' | 'cursor'> => ({
   node_id: row.node_id,
   node_instance_id: row.node_instance_id,
   pool: row.pool,
@@ -141,7 +141,7 @@ export const stateWire = (row: HeldRow): Omit<NodeState, 'at' | 'cursor'> => ({
 });
 
 /**
- * Whether the residue of a forced release is settled, so that the node waits for an operator only.
+ * Whether the residue of a forced release is settled, so that the node waits only for an operator.
  */
 const isSettled = ({ status, verdict, has_residue }: JoinedRow) =>
   status === 'quarantined' && verdict?.rule === 'force-release' && !has_residue;
@@ -175,8 +175,8 @@ export async function readNode(db: Queryable, id: string, visibility: Visibility
 }
 
 /**
- * The most frequent read. The statement is prepared, because planning it takes ten times as long as
- * running it.
+ * Reads one node, the most frequent read. Prepared, because planning takes ten times as long as
+ * running.
  */
 export async function joinedRow(db: Queryable, id: string, visibility: Visibility): Promise<JoinedRow | undefined> {
   const { values, bind } = parameters();
@@ -220,7 +220,7 @@ export async function nodeRow(db: Queryable, id: string): Promise<NodeRow | unde
  * Reads nodes of these drivers that may still come back before their deadline: first the offline
  * ones, then those that a rule failed only because time ran out.
  */
-export function machinesInDoubt(
+export function findMachinesInDoubt(
   db: Queryable,
   drivers: string[],
   now: Date,
@@ -245,11 +245,11 @@ export function machinesInDoubt(
        and node.node_id <> all($4)
      order by node.status = 'failed', node.status_since
      limit $3`,
-    [drivers, now, limit, excludedIds, decidedByTime],
+    [drivers, now, limit, excludedIds, timeOnlyRules],
   );
 }
 
-/** Bounds the read in a fleet where all agents never report ready. */
+/** Bounds the read in a fleet where no agent reports ready. */
 const maxNeverReady = 10_000;
 
 /**

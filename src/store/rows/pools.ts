@@ -1,6 +1,6 @@
 /**
  * Reads and writes pools and their generations. A node keeps the generation that it was made from,
- * also after its pool was declared again.
+ * even after its pool is declared again.
  */
 import type { Pool, PoolDocument } from '../../contract/pool.ts';
 import type { Stratum } from '../../lifecycle/boots/learned-budget.ts';
@@ -8,7 +8,7 @@ import { byIds } from '../pg/by-ids.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 
 /** The provision budget that a pool has learned from its boots, and why. */
-export interface Learned {
+export interface StoredLearnedBudget {
   /** Null: nothing learned, so the fixed budget applies. */
   seconds: number | null;
   aim_seconds: number;
@@ -19,7 +19,7 @@ export interface Learned {
 }
 
 /** A pool document, plus the learned budget, which is not part of what the operator declared. */
-export type KnownDocument = PoolDocument & { learned?: Learned | null };
+export type KnownDocument = PoolDocument & { learned?: StoredLearnedBudget | null };
 
 export interface PoolRow {
   name: string;
@@ -56,7 +56,7 @@ const assignmentLock = 718_202_605;
 /**
  * Locks a pool for assigning its machines, one transaction at a time, so that capacity and free
  * machines are counted correctly. Requests for machines do not wait, since the row lock is shared;
- * declaring, pausing or deleting the pool does.
+ * changes of the pool wait.
  */
 export async function lockPoolForAssignment(tx: Transaction, name: string): Promise<PoolRow | undefined> {
   await tx.query('select pg_advisory_xact_lock($1, hashtext($2))', [assignmentLock, name], { prepared: true });
@@ -80,7 +80,7 @@ export const documentOfGeneration = `(generation.document || coalesce((
   '{"mode": "enforce"}'
 ))`;
 
-export async function poolGeneration(
+export async function readGenerationDocument(
   db: Queryable,
   name: string,
   generation: number,
@@ -104,8 +104,8 @@ export const observeOnlyPools = `array(
   where present.document ->> 'mode' = 'observe'
 )`;
 
-/** Reads the documents that these nodes were made from; the keys are `pool generation`. */
-export async function poolGenerations(
+/** Reads the documents that these nodes were made from, keyed by `pool generation`. */
+export async function readGenerationDocuments(
   db: Queryable,
   nodes: readonly { pool: string; pool_generation: number }[],
 ): Promise<Map<string, KnownDocument>> {
@@ -121,13 +121,8 @@ export async function poolGenerations(
   return new Map(rows.map((row) => [`${row.pool} ${row.generation}`, row.document]));
 }
 
-/** The present driver of a pool. */
-export async function driverOfPool(db: Queryable, name: string): Promise<string | undefined> {
-  return (await db.query<{ driver: string }>('select driver from pools where name = $1', [name]))[0]?.driver;
-}
-
 /** Reads the pools of these drivers, including deleted pools, which may still have machines. */
-export async function poolsOfDrivers(db: Queryable, drivers: readonly string[]): Promise<string[]> {
+export async function listPoolsOfDrivers(db: Queryable, drivers: readonly string[]): Promise<string[]> {
   const rows = await db.query<{ name: string }>('select name from pools where driver = any($1)', [drivers]);
   return rows.map(({ name }) => name);
 }
@@ -136,19 +131,22 @@ export async function poolsOfDrivers(db: Queryable, drivers: readonly string[]):
  * Reads the distinct values of a field in the specs of a driver's pools, null where the field is
  * missing. Includes all generations and deleted pools, because these may still have machines.
  */
-export async function readSpecValues(db: Queryable, driver: string, key: string): Promise<(string | null)[]> {
+export async function readSpecValues(db: Queryable, driver: string, field: string): Promise<(string | null)[]> {
   const rows = await db.query<{ value: string | null }>(
     `select distinct generation.document -> 'spec' ->> $2 as value
      from pools pool
      join pool_generations generation on generation.pool = pool.name
      where pool.driver = $1`,
-    [driver, key],
+    [driver, field],
   );
   return rows.map(({ value }) => value);
 }
 
 /** Reads the present documents of these pools, also of deleted ones. */
-export async function currentDocuments(db: Queryable, names: readonly string[]): Promise<Map<string, KnownDocument>> {
+export async function readCurrentDocuments(
+  db: Queryable,
+  names: readonly string[],
+): Promise<Map<string, KnownDocument>> {
   if (names.length === 0) return new Map();
   const { condition, value, options } = byIds('pool.name', '$1', [...new Set(names)]);
   const rows = await db.query<{ name: string; document: KnownDocument }>(
@@ -242,7 +240,7 @@ export async function listPools(db: Queryable): Promise<Pool[]> {
   return (await db.query<CountedRow>(`${poolsWithCounts} order by counted.name`)).map(toWire);
 }
 
-/** The fields that decide how long a boot takes. Changing one discards what was learned. */
+/** The fields that decide how long a boot takes. A change of one discards the learned budget. */
 const makeFields = `array[document -> 'spec', document -> 'runtime_class', document -> 'requires']`;
 const provisionSeconds = `document #> '{budgets,provision_seconds}'`;
 /** The fields by which an operator sets the provision budget. */
@@ -265,7 +263,7 @@ const isUnchanged = (expression: string) =>
 
 /**
  * Writes a new generation unless the document is unchanged. Discards the learned budget if a field
- * of `makeFields` or of `budgetFields` changed.
+ * of `makeFields` or of `budgetFields` changed, or if the pool was deleted before.
  */
 export async function declarePool(
   tx: Transaction,
@@ -318,7 +316,7 @@ export async function declarePool(
  * Discards the learned budget, because an operator confirmed the budget of the document. Returns
  * whether there was a learned budget.
  */
-export async function forgetLearned(tx: Transaction, name: string, now: Date): Promise<boolean> {
+export async function discardLearnedBudget(tx: Transaction, name: string, now: Date): Promise<boolean> {
   const updated = await tx.query(
     `update pools
      set learned = null, budget_said_at = $2, number_said_at = $2
@@ -330,17 +328,18 @@ export async function forgetLearned(tx: Transaction, name: string, now: Date): P
   return updated.length > 0;
 }
 
-export async function hasLiveNodes(db: Queryable, pool: string): Promise<boolean> {
-  const [row] = await db.query<{ live: boolean }>(
+/** Whether the pool has nodes that are not retired, or allocations that have or wait for one. */
+export async function isPoolInUse(db: Queryable, pool: string): Promise<boolean> {
+  const [row] = await db.query<{ is_in_use: boolean }>(
     `select exists (select 1 from nodes where pool = $1 and status <> 'retired')
        or exists (
          select 1 from allocations
          where pool = $1
            and status in ('requested', 'provisioning', 'active', 'releasing', 'release_failed')
-       ) as live`,
+       ) as is_in_use`,
     [pool],
   );
-  return row?.live ?? false;
+  return row?.is_in_use ?? false;
 }
 
 export async function deletePool(tx: Transaction, name: string, now: Date): Promise<void> {
@@ -348,7 +347,7 @@ export async function deletePool(tx: Transaction, name: string, now: Date): Prom
 }
 
 /** Whether a pool of this name exists or ever existed. */
-export async function wasEverDeclared(db: Queryable, name: string): Promise<boolean> {
+export async function hasEverBeenDeclared(db: Queryable, name: string): Promise<boolean> {
   return (await db.query('select 1 from pools where name = $1', [name])).length > 0;
 }
 

@@ -1,14 +1,14 @@
-import { isOwn } from '../evidence/own-facts.ts';
+import { recordedByServerSql } from '../evidence/own-facts.ts';
 
 /** SQL: the machine of the instance was proven absent, so it never returns. */
-export const provenAbsent = (instance: string) => `(
+export const isProvenAbsent = (instance: string) => `(
   exists (
     select 1
     from evidence proof
     where proof.node_instance_id = ${instance}
       and proof.layer = 'provider'
       and proof.kind = 'proof.absent'
-      and ${isOwn('proof')})
+      and ${recordedByServerSql('proof')})
   or exists (
     select 1
     from residue entry

@@ -1,8 +1,9 @@
 /** SQL for the time at which a failed release is retried. The retry rule and the API share it. */
 
 /**
- * The delay doubles from the pool's base delay up to its maximum, and is an hour after
- * `max_retries`. Null unless the release has failed. Expects `allocation` and `generation`.
+ * The delay doubles from the pool's base delay up to its maximum, but at most an hour, and is an
+ * hour after `max_retries`. Null unless the release has failed. Expects the aliases `allocation`
+ * and `generation`.
  */
 export const releaseRetryAt = `case
   when allocation.status = 'release_failed' then allocation.status_since + make_interval(secs => case

@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-const leave = (over: { resource?: string; seen?: string } = {}) =>
+const leave = (columns: { resource?: string; seen?: string } = {}) =>
   fixture.db.transaction((tx) =>
     leaveResidue(
       tx,
@@ -31,7 +31,7 @@ const leave = (over: { resource?: string; seen?: string } = {}) =>
           ...{ driver: 'yard', pool: 'p', host: null, kind: 'vm', resource: 'vm/1', node_id, reason: 'forced' },
           ...{ node_instance_id: 'inst_p_1' as NodeInstanceId, allocation_id: null, correlation_id: null },
           ...{ workflow_id: null, forced_by: actor, seen: 'still there', cost_per_hour: 3 },
-          ...over,
+          ...columns,
         },
       ],
       { layer: 'operator', actor },
@@ -50,10 +50,10 @@ const facts = () =>
 
 test('a node with open residue is not free until the residue is gone', async () => {
   expect(await readNode(fixture.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
-  const [left] = await leave();
+  const [entry] = await leave();
   expect(await readNode(fixture.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'cleanup', allocation_id: null });
   expect(await countFree(fixture.db, 'p', 1)).toBe(0);
-  expect(await settle(left?.residue_id ?? '', 'gone')).toHaveLength(1);
+  expect(await settle(entry?.residue_id ?? '', 'gone')).toHaveLength(1);
   expect(await readNode(fixture.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
   expect(await countFree(fixture.db, 'p', 1)).toBe(1);
   expect(await facts()).toEqual([
@@ -63,8 +63,8 @@ test('a node with open residue is not free until the residue is gone', async () 
 });
 
 test('adopting residue proves nothing: the node is free only as another instance', async () => {
-  const [left] = await leave();
-  expect(await settle(left?.residue_id ?? '', 'adopted')).toHaveLength(1);
+  const [entry] = await leave();
+  expect(await settle(entry?.residue_id ?? '', 'adopted')).toHaveLength(1);
   expect(await readNode(fixture.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'cleanup' });
   expect(await countFree(fixture.db, 'p', 1)).toBe(0);
   await fixture.db.query('update residue set node_instance_id = $1', ['inst_former']);
@@ -81,27 +81,27 @@ test('updates the open entry of a resource, and adds a new entry after that one 
 });
 
 test('does not settle an entry a second time', async () => {
-  const [left] = await leave();
-  await settle(left?.residue_id ?? '', 'gone');
-  expect(await settle(left?.residue_id ?? '', 'adopted')).toEqual([]);
-  expect(await residueRow(fixture.db, left?.residue_id ?? '')).toMatchObject({
+  const [entry] = await leave();
+  await settle(entry?.residue_id ?? '', 'gone');
+  expect(await settle(entry?.residue_id ?? '', 'adopted')).toEqual([]);
+  expect(await residueRow(fixture.db, entry?.residue_id ?? '')).toMatchObject({
     status: 'gone',
     settled_reason: 'because',
   });
 });
 
 test('records a fact for an inspection if its result changed or a person requested it', async () => {
-  const [left] = await leave();
+  const [entry] = await leave();
   const inspect = (seen: string, by?: typeof actor) =>
     fixture.db.transaction((tx) =>
-      recordInspection(tx, left?.residue_id ?? '', seen, { layer: 'rule', ...(by && { actor: by }) }, fixture.at(30)),
+      recordInspection(tx, entry?.residue_id ?? '', seen, { layer: 'rule', ...(by && { actor: by }) }, fixture.at(30)),
     );
   await inspect('still there');
   await inspect('half gone');
   await inspect('half gone');
   await inspect('half gone', actor);
   expect((await facts()).map(({ kind }) => kind)).toEqual(['residue.left', 'residue.verified', 'residue.verified']);
-  expect(await residueRow(fixture.db, left?.residue_id ?? '')).toMatchObject({
+  expect(await residueRow(fixture.db, entry?.residue_id ?? '')).toMatchObject({
     seen: 'half gone',
     verified_at: fixture.at(30),
   });

@@ -1,5 +1,5 @@
 /**
- * Residue: resources at providers without a live owner. Opening and settling an entry
+ * Stores residue: resources at providers without a live owner. Opening and settling an entry
  * records evidence in the same transaction. Lock rows of `residue` after those of nodes and
  * allocations; another order could deadlock.
  */
@@ -19,7 +19,7 @@ import type { Residue } from '../../contract/supervision/residue.ts';
 import type { ResidueReason, ResidueStatus } from '../../lifecycle/findings/residue.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
-import { redactedRows } from '../pg/redacted-rows.ts';
+import { redactRows } from '../pg/redacted-rows.ts';
 
 export interface ResidueRow {
   residue_id: ResidueId;
@@ -33,7 +33,7 @@ export interface ResidueRow {
   allocation_id: AllocationId | null;
   correlation_id: CorrelationId | null;
   workflow_id: WorkflowId | null;
-  /** The code; `reason` is the text. */
+  /** The code of the reason; `reason` is the text. */
   why: ResidueReason;
   reason: string;
   forced_by: Actor | null;
@@ -194,7 +194,7 @@ export async function leaveResidue(
          allocation_id = excluded.allocation_id, node_id = excluded.node_id, workflow_id = excluded.workflow_id,
          seen = excluded.seen, verified_at = excluded.verified_at
      returning *`,
-    [redactedRows(tx.redact, fresh, ['resource', 'host', 'reason', 'seen', 'forced_by.name'])],
+    [redactRows(tx.redact, fresh, ['resource', 'host', 'reason', 'seen', 'forced_by.name'])],
   );
   await recordFacts(tx, rows, 'left', (row) => `${describe(row)} may remain: ${row.seen ?? row.reason}`, source, now);
   return rows;
@@ -219,13 +219,13 @@ const settledText = { gone: 'is gone', adopted: 'was adopted' } as const;
  */
 export async function settleResidue(
   tx: Transaction,
-  which: { residue_id: string } | { node_instance_id: string },
+  target: { residue_id: string } | { node_instance_id: string },
   settlement: Settlement,
   source: FactSource,
   now: Date,
 ): Promise<ResidueRow[]> {
   const [column, value] =
-    'residue_id' in which ? ['residue_id', which.residue_id] : ['node_instance_id', which.node_instance_id];
+    'residue_id' in target ? ['residue_id', target.residue_id] : ['node_instance_id', target.node_instance_id];
   const rows = await tx.query<ResidueRow>(
     `update residue
      set status = $2, settled_at = $3, settled_by = $4, settled_reason = $5, proof = $6,
@@ -280,7 +280,7 @@ export async function recordInspection(
 }
 
 /** Sets the operation that works on an entry. The caller must have locked the entry. */
-export async function bindResidue(tx: Transaction, residue_id: string, workflow_id: WorkflowId): Promise<void> {
+export async function setResidueOperation(tx: Transaction, residue_id: string, workflow_id: WorkflowId): Promise<void> {
   await tx.query('update residue set workflow_id = $2 where residue_id = $1', [residue_id, workflow_id]);
 }
 

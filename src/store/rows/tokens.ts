@@ -17,7 +17,7 @@ export interface TokenRow {
   name: string;
   role: TokenRole;
   tenant: string | null;
-  /** For a relay: the pool whose machines it forwards. */
+  /** For a relay: the pool of the machines that it serves. */
   pool: string | null;
   created_at: Date;
   expires_at: Date | null;
@@ -61,7 +61,7 @@ export async function createToken(
   );
 }
 
-export async function tokenBySecret(db: Queryable, secret: string): Promise<TokenRow | undefined> {
+export async function findTokenBySecret(db: Queryable, secret: string): Promise<TokenRow | undefined> {
   return (
     await db.query<TokenRow>('select * from tokens where secret_hash = $1', [hashSecret(secret)], { prepared: true })
   )[0];
@@ -97,7 +97,7 @@ export async function lockAdminToken(tx: Transaction): Promise<void> {
  * Revokes the server's own tokens with these ids or origins, except the token `keep`. Returns the
  * ids of the revoked tokens.
  */
-export async function revokeReplaced(
+export async function revokeReplacedTokens(
   tx: Transaction,
   { ids, origins, keep }: { ids: string[]; origins: string[]; keep: string },
   now: Date,
@@ -149,7 +149,7 @@ export async function createJoinToken(
   );
 }
 
-export async function joinTokenBySecret(db: Queryable, secret: string): Promise<JoinTokenRow | undefined> {
+export async function findJoinTokenBySecret(db: Queryable, secret: string): Promise<JoinTokenRow | undefined> {
   return (
     await db.query<JoinTokenRow>('select * from join_tokens where secret_hash = $1', [hashSecret(secret)], {
       prepared: true,
@@ -157,7 +157,7 @@ export async function joinTokenBySecret(db: Queryable, secret: string): Promise<
   )[0];
 }
 
-export async function joinTokenById(db: Queryable, id: TokenId): Promise<JoinTokenRow | undefined> {
+export async function readJoinToken(db: Queryable, id: TokenId): Promise<JoinTokenRow | undefined> {
   return (await db.query<JoinTokenRow>('select * from join_tokens where token_id = $1', [id]))[0];
 }
 

@@ -14,7 +14,7 @@ import type { Beat } from '../heartbeats/heartbeat-columns.ts';
 import { storeBeats } from '../heartbeats/store-heartbeats.ts';
 import type { Database, Queryable, Transaction } from '../pg/database.ts';
 import { lockNode, type NodeRow } from '../rows/nodes.ts';
-import { poolsOfDrivers } from '../rows/pools.ts';
+import { listPoolsOfDrivers } from '../rows/pools.ts';
 import { amendNodes } from '../transitions/amend-node.ts';
 import type { NodeMove } from '../transitions/node-move.ts';
 import { transition } from '../transitions/node-transition.ts';
@@ -29,7 +29,7 @@ export interface AgentlessMachine extends ExpectedMachine {
 const intervalSeconds = `coalesce((generation.document -> 'heartbeat' ->> 'interval_seconds')::real, ${defaultIntervalSeconds})`;
 
 /** Returns machines of these drivers that were not seen for an interval, longest unseen first. */
-export async function agentlessMachinesToInspect(
+export async function findAgentlessMachinesToInspect(
   db: Queryable,
   drivers: readonly string[],
   except: readonly string[],
@@ -37,7 +37,7 @@ export async function agentlessMachinesToInspect(
   limit: number,
 ): Promise<AgentlessMachine[]> {
   // The pools are read first, because a planner that does not know them scans the fleet.
-  const pools = await poolsOfDrivers(db, drivers);
+  const pools = await listPoolsOfDrivers(db, drivers);
   if (pools.length === 0) return [];
   return db.query<AgentlessMachine>(
     `select
@@ -66,7 +66,7 @@ export interface Sighting {
   seen: { state: string; present: boolean; ready: boolean; detail: string | null };
 }
 
-/** The interval between inspections, and the time without an answer after which it is stale. */
+/** The interval between inspections, and the time without an answer until the machine is stale. */
 export function inspectionPace({ heartbeat }: Pick<AgentlessMachine, 'heartbeat'>) {
   const { interval_seconds, stale_after_seconds } = heartbeatPolicy(heartbeat ?? {});
   return { interval_seconds, stale_seconds: effectiveStaleSeconds(stale_after_seconds, interval_seconds) };
@@ -102,7 +102,7 @@ const lockInspected = (
 const summaryOf = ({ state, detail }: Sighting['seen']) =>
   `its provider shows it as ${state}${detail ? ` (${detail})` : ''}`;
 
-/** Decides by the same rules as for the report of an agent which move a sighting causes. */
+/** Decides which move a sighting causes, by the same rules as for an agent's report. */
 function moveOf(node: NodeRow, { machine, seen }: Sighting, now: Date, { decide }: TransitionEnvironment): NodeMove[] {
   const status = seen.ready ? ('ready' as const) : ('degraded' as const);
   const { stale_seconds } = inspectionPace(machine);
@@ -175,7 +175,7 @@ const isNearlySilent = (last_seen_at: Date | null, machine: AgentlessMachine, no
   return last_seen_at === null || secondsLater(last_seen_at, stale_seconds - 1.5 * interval_seconds) <= now;
 };
 
-/** A hold lasts longer than its renewal interval, so failing inspections renew it in time. */
+/** Renewed long before it ends, so that a late inspection still renews a hold in time. */
 const holdIntervals = 6;
 const renewIntervals = 3;
 
@@ -238,7 +238,7 @@ export function holdStarting(
 }
 
 /** Lifts the hold of `holdStarting` once the provider answers. */
-export const endStartingHold = (db: Database, node: Pick<NodeRow, 'node_id' | 'held'>, now: Date): Promise<void> =>
+export const liftStartingHold = (db: Database, node: Pick<NodeRow, 'node_id' | 'held'>, now: Date): Promise<void> =>
   isHeldForProvider(node)
     ? db.transaction(async (tx) => {
         const locked = await lockNode(tx, node.node_id);

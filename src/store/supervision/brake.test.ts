@@ -5,13 +5,13 @@ import { moment, secondsLater } from '../../base/clock.ts';
 import { holdingRules, pausingRules } from '../../lifecycle/model/rules.ts';
 import type { Database } from '../pg/database.ts';
 import {
+  countRecentVerdicts,
   deleteOldTally,
   endHolds,
   findLaunchHold,
   type HoldRow,
   openHold,
   readOpenHolds,
-  recentVerdicts,
   resumeHolds,
   tallyVerdicts,
 } from './brake.ts';
@@ -80,18 +80,18 @@ test('resumes the hold with the given id, or else all that are not resumed yet',
 });
 
 test('pauses launches in a pool or zone until the hold expires or is resumed', async () => {
-  const pausedBy = async (name: string, zone: string | null, seconds: number) =>
+  const findPause = async (name: string, zone: string | null, seconds: number) =>
     (await findLaunchHold(db, { name, zone }, pausingRules, at(seconds)))?.name;
   await open({ rule: 'liveness' });
-  expect(await pausedBy('p', null, 1), 'a hold on verdicts pauses no launch').toBeUndefined();
+  expect(await findPause('p', null, 1), 'a hold on verdicts pauses no launch').toBeUndefined();
   await open({ rule: 'provision-deadline' });
   await open({ rule: 'start-deadline', scope: 'zone', name: 'eu-1' });
-  expect(await pausedBy('p', null, 1)).toBe('p');
-  expect(await pausedBy('q', 'eu-1', 1)).toBe('eu-1');
-  expect(await pausedBy('q', 'us-1', 1)).toBeUndefined();
-  expect(await pausedBy('p', null, 3600)).toBeUndefined();
+  expect(await findPause('p', null, 1)).toBe('p');
+  expect(await findPause('q', 'eu-1', 1)).toBe('eu-1');
+  expect(await findPause('q', 'us-1', 1)).toBeUndefined();
+  expect(await findPause('p', null, 3600)).toBeUndefined();
   await db.transaction((tx) => resumeHolds(tx, { reason: 'repaired', actor }, at(2)));
-  expect(await pausedBy('p', null, 3)).toBeUndefined();
+  expect(await findPause('p', null, 3)).toBeUndefined();
 });
 
 test('ends a hold on launches when it expires or a machine comes up', async () => {
@@ -115,8 +115,8 @@ test('tallies verdicts by pool and zone, and deletes old tallies', async () => {
     await tallyVerdicts(tx, 'rescue-over', [{ pool: 'p', zone: null, count: 9 }], at(30));
     await tallyVerdicts(tx, 'liveness', [], at(30));
   });
-  expect(await recentVerdicts(db, 'liveness', at(-1))).toEqual([{ pool: 'p', zone: 'eu-1', count: 5 }]);
-  expect(await recentVerdicts(db, 'liveness', at(0))).toEqual([{ pool: 'p', zone: 'eu-1', count: 3 }]);
+  expect(await countRecentVerdicts(db, 'liveness', at(-1))).toEqual([{ pool: 'p', zone: 'eu-1', count: 5 }]);
+  expect(await countRecentVerdicts(db, 'liveness', at(0))).toEqual([{ pool: 'p', zone: 'eu-1', count: 3 }]);
   await deleteOldTally(db, at(3631));
-  expect(await recentVerdicts(db, 'liveness', at(-1))).toEqual([]);
+  expect(await countRecentVerdicts(db, 'liveness', at(-1))).toEqual([]);
 });

@@ -104,7 +104,7 @@ export async function tallyVerdicts(tx: Transaction, rule: string, counts: Scope
 }
 
 /** Returns the given rules that wrote a verdict after `since`. */
-export async function rulesWithRecentVerdicts(
+export async function findRulesWithRecentVerdicts(
   db: Queryable,
   rules: readonly string[],
   since: Date,
@@ -127,15 +127,15 @@ const recentSql = `
   group by 1, 2`;
 
 /** Counts the verdicts that a rule wrote after `since`, by pool and zone. */
-export async function recentVerdicts(db: Queryable, rule: string, since: Date): Promise<ScopeCount[]> {
+export async function countRecentVerdicts(db: Queryable, rule: string, since: Date): Promise<ScopeCount[]> {
   return db.query<ScopeCount>(recentSql, [rule, since]);
 }
 
 /** Counts nodes up to `max`, because the brake compares a share and needs no exact fleet size. */
-export async function populationsUpTo(
+export async function countPopulationsUpTo(
   db: Queryable,
   scopes: (Scope & { max: number })[],
-  phase: readonly NodeStatus[],
+  statuses: readonly NodeStatus[],
 ): Promise<number[]> {
   if (scopes.length === 0) return [];
   const rows = await db.query<{ count: number }>(
@@ -147,18 +147,18 @@ export async function populationsUpTo(
            select count(*)::int
            from (select from nodes where zone = wanted.name and status = any($4) limit wanted.max) counted)
        end as count
-     from unnest($1::text[], $2::text[], $3::int[]) with ordinality as wanted(scope, name, max, place)
-     order by wanted.place`,
-    [scopes.map(({ scope }) => scope), scopes.map(({ name }) => name), scopes.map(({ max }) => max), phase],
+     from unnest($1::text[], $2::text[], $3::int[]) with ordinality as wanted(scope, name, max, ordinal)
+     order by wanted.ordinal`,
+    [scopes.map(({ scope }) => scope), scopes.map(({ name }) => name), scopes.map(({ max }) => max), statuses],
     { prepared: true },
   );
   return rows.map((row) => row.count);
 }
 
-export async function populationOf(
+export async function countPopulation(
   db: Queryable,
   { scope, name }: Scope,
-  phase: readonly NodeStatus[],
+  statuses: readonly NodeStatus[],
 ): Promise<number> {
   const [row] = await db.query<{ count: number }>(
     `select coalesce(sum(change), 0)::int as count
@@ -166,7 +166,7 @@ export async function populationOf(
      where of = 'nodes'
        and ${scope === 'pool' ? 'pool' : 'zone'} = $1
        and status = any($2)`,
-    [name, phase],
+    [name, statuses],
   );
   return row?.count ?? 0;
 }
@@ -174,17 +174,17 @@ export async function populationOf(
 export interface BrakeState {
   /** Counts of the rule's recent verdicts. */
   recent: ScopeCount[];
-  policies: Map<string, BrakePolicy & { observed: boolean }>;
+  policies: Map<string, BrakePolicy & { isObserveOnly: boolean }>;
   holds: HoldRow[];
 }
 
 interface PolicyRow {
   name: string;
   brake: Partial<BrakePolicy> | null;
-  observed: boolean | null;
+  is_observe_only: boolean | null;
 }
 
-/** Reads the brake's state for a rule in one statement, because every pass needs it. */
+/** Reads the brake's state for a rule, in one statement unless the rule has an open hold. */
 export async function readBrakeState(db: Queryable, rule: string, since: Date, pools: string[]): Promise<BrakeState> {
   const [row] = await db.query<{ recent: ScopeCount[] | null; policies: PolicyRow[] | null; holds: boolean }>(
     `select
@@ -194,7 +194,7 @@ export async function readBrakeState(db: Queryable, rule: string, since: Date, p
           select
             pool.name,
             generation.document -> 'brake' as brake,
-            generation.document ->> 'mode' = 'observe' as observed
+            generation.document ->> 'mode' = 'observe' as is_observe_only
           from pools pool
           join pool_generations generation
             on generation.pool = pool.name
@@ -207,9 +207,9 @@ export async function readBrakeState(db: Queryable, rule: string, since: Date, p
   return {
     recent: row?.recent ?? [],
     policies: new Map(
-      row?.policies?.map(({ name, brake, observed }) => [
+      row?.policies?.map(({ name, brake, is_observe_only }) => [
         name,
-        { ...defaultBrakePolicy, ...brake, observed: observed ?? false },
+        { ...defaultBrakePolicy, ...brake, isObserveOnly: is_observe_only ?? false },
       ]),
     ),
     holds: row?.holds ? await readOpenHolds(db, rule) : [],
@@ -240,7 +240,7 @@ const endedNodeHolds = `
   from nodes node
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
   left join brake_holds hold on hold.hold_id = node.held ->> 'hold'
-  left join maintenance_windows work on work.name = node.held ->> 'hold' and ${coversNodeNow('$1')}
+  left join maintenance_windows maintenance on maintenance.name = node.held ->> 'hold' and ${coversNodeNow('$1')}
   where node.held is not null
     and (
       -- The node sends heartbeats again. An agentless machine is held before it is stale, so its
@@ -259,8 +259,8 @@ const endedNodeHolds = `
       or (node.held ->> 'kind' = 'mass-failure'
         and (hold.ended_at is not null or hold.resumed_at is not null))
       or (node.held ->> 'kind' = 'maintenance'
-        and work.name is null)
-      -- The hold expired long ago, and its rule has neither decided nor renewed the hold since.
+        and maintenance.name is null)
+      -- Within 10 s after the hold expired, its rule neither decided nor renewed the hold.
       or (node.held ->> 'held_until')::timestamptz < $1::timestamptz - interval '10 seconds'
       or (node.held ->> 'kind' = 'self-fault'
         and ($3 or (node.held ->> 'held_until')::timestamptz <= $1)))
@@ -323,11 +323,11 @@ export interface HoldLimits {
 
 export async function endHolds(
   tx: Transaction,
-  holding: readonly string[],
+  holdingRules: readonly string[],
   { opened_before, resumed_before }: HoldLimits,
   now: Date,
 ): Promise<HoldRow[]> {
-  const rows = await tx.query<HoldRow>(endHoldsSql, [now, opened_before, holding, resumed_before]);
+  const rows = await tx.query<HoldRow>(endHoldsSql, [now, opened_before, holdingRules, resumed_before]);
   await recordEvidence(
     tx,
     rows.map((hold) => ({
@@ -372,7 +372,7 @@ export async function resumeHolds(
 export async function findLaunchHold(
   db: Queryable,
   pool: { name: string; zone: string | null },
-  pausing: readonly string[],
+  pausingRules: readonly string[],
   now: Date,
 ): Promise<HoldRow | undefined> {
   const [hold] = await db.query<HoldRow>(
@@ -387,11 +387,14 @@ export async function findLaunchHold(
          or (scope = 'zone' and name = $2))
      order by since
      limit 1`,
-    [pool.name, pool.zone, pausing, now],
+    [pool.name, pool.zone, pausingRules, now],
   );
   return hold;
 }
 
+/** How long tallies are kept. */
+const tallySeconds = 3600;
+
 export const deleteOldTally = async (db: Queryable, now: Date): Promise<void> => {
-  await db.query('delete from brake_tally where at < $1', [secondsLater(now, -3600)]);
+  await db.query('delete from brake_tally where at < $1', [secondsLater(now, -tallySeconds)]);
 };

@@ -1,4 +1,4 @@
-/** Finds nodes with an open drift finding whose pool has a repair or quarantine policy. */
+/** Finds nodes with an open drift finding, in pools with a repair or quarantine policy. */
 import type { DriftPolicy, FindingWhat } from '../../lifecycle/findings/findings.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
@@ -15,23 +15,23 @@ export interface DriftedNode extends JudgedNode {
   theirs: Record<string, unknown>;
 }
 
-/** The current policy of the pool, which applies to machines of earlier generations too. */
-const policy = `(present.document #>> '{drift,policy}')`;
+/** SQL: the current policy of the pool, which applies to machines of earlier generations too. */
+const currentPolicy = `(present.document #>> '{drift,policy}')`;
 
-const drifted = `
+const fromDrifted = `
   from findings finding
   join nodes node on node.node_id = finding.subject
   join pools pool on pool.name = node.pool
   join pool_generations present on present.pool = pool.name and present.generation = pool.generation
   where finding.status = 'open'
     and finding.what in ('machine_absent', 'row_differs')
-    and ${policy} in ('repair', 'quarantine')
+    and ${currentPolicy} in ('repair', 'quarantine')
     -- An absent machine is drift only while the node's status expects a machine.
     and (
       finding.what <> 'machine_absent'
       or (node.node_instance_id = finding.node_instance_id
         and node.status in ('starting', 'ready', 'degraded', 'offline', 'quarantined')))
-    and (${policy} = 'repair' or node.status not in ('quarantined', 'retired'))
+    and (${currentPolicy} = 'repair' or node.status not in ('quarantined', 'retired'))
     and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $1)
     and not ${isRecordedOnly}`;
 
@@ -45,8 +45,8 @@ export function lockDriftedNodes(
     `select
        ${judgedColumns},
        finding.finding_id, finding.what, finding.opened_at, finding.ours, finding.theirs,
-       ${policy} as policy
-     ${drifted}
+       ${currentPolicy} as policy
+     ${fromDrifted}
        and node.node_id <> all($3)
      order by finding.opened_at
      limit $2
@@ -58,7 +58,7 @@ export function lockDriftedNodes(
 export const countDriftedNodes = (db: Queryable, now: Date, exclude: readonly string[]): Promise<ScopeCount[]> =>
   db.query<ScopeCount>(
     `select node.pool, node.zone, count(distinct node.node_id)::int as count
-     ${drifted}
+     ${fromDrifted}
        and node.node_id <> all($2)
        and ${isUncovered('$1')}
      group by 1, 2`,

@@ -5,8 +5,8 @@ import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { NodeId, ReplicaId } from '../../base/ids.ts';
 import type { Database } from '../pg/database.ts';
 import { declarePool } from '../rows/pools.ts';
-import { type PlacedNodes, placedRows, placeNodes, storeReplica } from '../testing/placed-nodes.ts';
-import { publishStoredThrough, readNewestGaps, slowestReplica } from './ingest-gaps.ts';
+import { type PlacedNodes, placeNodes, readPlacedRows, storeReplica } from '../testing/placed-nodes.ts';
+import { publishStoredThrough, readNewestGaps, readStoredThrough } from './ingest-gaps.ts';
 
 let store: TestStore;
 let db: Database;
@@ -21,21 +21,21 @@ afterEach(async () => {
 
 const start = moment(Date.UTC(2030, 0, 1));
 const at = (seconds: number) => secondsLater(start, seconds);
-const patience = 10;
+const minGapSeconds = 10;
 const one = 'rep_1' as ReplicaId;
 const two = 'rep_2' as ReplicaId;
 
 /** Publishes at `seconds` that the replica has stored all heartbeats before `stored`. */
 const publish = (replica_id: ReplicaId, seconds: number, stored = seconds) =>
-  publishStoredThrough(db, { replica_id, flushed_through: at(stored) }, patience, at(seconds));
+  publishStoredThrough(db, { replica_id, flushed_through: at(stored) }, minGapSeconds, at(seconds));
 
 const place = (wanted: Partial<PlacedNodes>) =>
   placeNodes(db, { pool: 'p', count: 1, status: 'provisioning', since: at(-100), ...wanted });
 
-const deadlines = async (ids: readonly NodeId[]) =>
-  (await placedRows(db, ids)).map(({ deadline_at }) => secondsBetween(start, deadline_at as Date));
+const readDeadlines = async (ids: readonly NodeId[]) =>
+  (await readPlacedRows(db, ids)).map(({ deadline_at }) => secondsBetween(start, deadline_at as Date));
 
-const movedFacts = async () =>
+const countMovedFacts = async () =>
   (await db.query<{ count: number }>(`select count(*)::int from evidence where kind = 'node.deadline_moved'`))[0]
     ?.count;
 
@@ -62,7 +62,7 @@ test('moves deadlines by the part of the gap that each row spent in its status',
   const ids = [waiting, endedInGap, endedBefore, beganInGap] as NodeId[];
   const { gap } = await publish(one, 20);
   expect(gap).toMatchObject({ started_at: at(0), ended_at: at(20), nodes_moved: 3 });
-  expect(await deadlines(ids)).toEqual([50, 25, -1, 65]);
+  expect(await readDeadlines(ids)).toEqual([50, 25, -1, 65]);
 });
 
 test('moves deadlines that allocations share with a node, and those of waiting allocations', async () => {
@@ -87,7 +87,7 @@ test('clears observe-only verdicts of rules, and keeps those from reports', asyn
   for (const [i, rule] of rules.entries())
     await db.query('update nodes set would_have = $2 where node_id = $1', [ids[i], { rule, to: 'failed' }]);
   await publish(one, 20);
-  expect((await placedRows(db, ids)).map(({ would_have }) => would_have?.rule)).toEqual([undefined, rules[1]]);
+  expect((await readPlacedRows(db, ids)).map(({ would_have }) => would_have?.rule)).toEqual([undefined, rules[1]]);
 });
 
 test('records only one gap if several replicas return together', async () => {
@@ -96,8 +96,8 @@ test('records only one gap if several replicas return together', async () => {
   const results = await Promise.all([publish(one, 20), publish(two, 20.1), publish(one, 20.2), publish(two, 20.3)]);
   expect(results.filter(({ gap }) => gap)).toHaveLength(1);
   expect(await readNewestGaps(db, 10)).toHaveLength(1);
-  expect(await movedFacts()).toBe(50);
-  const moved = new Set(await deadlines(ids));
+  expect(await countMovedFacts()).toBe(50);
+  const moved = new Set(await readDeadlines(ids));
   expect(moved.size).toBe(1);
 });
 
@@ -106,7 +106,7 @@ test('moves a deadline by each of two gaps once', async () => {
   const ids = await place({ deadline_at: at(30) });
   await publish(one, 20);
   await publish(one, 45);
-  expect(await deadlines(ids)).toEqual([75]);
+  expect(await readDeadlines(ids)).toEqual([75]);
   expect(await readNewestGaps(db, 10)).toHaveLength(2);
 });
 
@@ -114,11 +114,11 @@ test('records the whole gap when a replica can store again', async () => {
   await storeReplica(db, one, at(0));
   const ids = await place({ deadline_at: at(30) });
   for (const seconds of [20, 21, 22, 40]) {
-    expect(await publish(one, seconds, 0)).toMatchObject({ gap: undefined, ingestStopped: true });
-    expect(await slowestReplica(db, at(5)), 'the published time does not advance').toEqual(at(0));
+    expect(await publish(one, seconds, 0)).toMatchObject({ gap: undefined, isIngestStopped: true });
+    expect(await readStoredThrough(db, at(5)), 'the published time does not advance').toEqual(at(0));
   }
-  const { gap, ingestStopped } = await publish(one, 50, 49.9);
-  expect(ingestStopped).toBe(false);
+  const { gap, isIngestStopped } = await publish(one, 50, 49.9);
+  expect(isIngestStopped).toBe(false);
   expect(gap).toMatchObject({ started_at: at(0), ended_at: at(50) });
-  expect(await deadlines(ids)).toEqual([80]);
+  expect(await readDeadlines(ids)).toEqual([80]);
 });

@@ -41,35 +41,48 @@ export interface PublishResult {
   database_ms: number;
   gap: Gap | undefined;
   /** No replica stores heartbeats. The gap continues, and is recorded when it has ended. */
-  ingestStopped: boolean;
+  isIngestStopped: boolean;
 }
 
 export async function publishStoredThrough(
   db: Database,
   replica: { replica_id: ReplicaId; flushed_through: Date },
-  patience_seconds: number,
+  min_gap_seconds: number,
   now: Date,
 ): Promise<PublishResult> {
   const { replica_id, flushed_through } = replica;
-  const since = secondsLater(now, -patience_seconds);
+  const since = secondsLater(now, -min_gap_seconds);
   const published_ms = await publish(db, replica_id, flushed_through, since);
-  if (published_ms !== undefined) return { database_ms: published_ms, gap: undefined, ingestStopped: false };
+  if (published_ms !== undefined) return { database_ms: published_ms, gap: undefined, isIngestStopped: false };
   return db.transaction(async (tx) => {
-    // A gap starts no earlier than the last one ended, so that no second moves a deadline twice.
-    const [last] = await tx.query<{ at: Date | null }>(
-      `select greatest(${lastPublished}, (select max(ended_at) from ingest_gaps)) as at`,
+    // A gap starts no earlier than the last one ended, so that no period moves a deadline twice.
+    const [last] = await tx.query<{ at: Date | null; is_restored: boolean }>(
+      `select
+         greatest(${lastPublished}, (select max(ended_at) from ingest_gaps)) as at,
+         exists (select 1 from restorations where ended_at is null) as is_restored`,
     );
-    const gapStart = last?.at && last.at < since ? last.at : undefined;
-    const ingestStopped = gapStart !== undefined && flushed_through < since;
-    const gap = gapStart && !ingestStopped ? await recordGap(tx, gapStart, now) : undefined;
+    // After a restore, the end of the restoration records one gap.
+    const gapStart = last?.at && last.at < since && !last.is_restored ? last.at : undefined;
+    const isIngestStopped = gapStart !== undefined && flushed_through < since;
+    const gap = gapStart && !isIngestStopped ? await recordGap(tx, gapStart, now, unreachable) : undefined;
     const database_ms = await publish(tx, replica_id, flushed_through, moment(0));
-    return { database_ms: database_ms ?? now.getTime(), gap, ingestStopped };
+    return { database_ms: database_ms ?? now.getTime(), gap, isIngestStopped };
   });
 }
 
+const unreachable = 'no replica could receive or store heartbeats';
+
+/** Moves deadlines by the time since the restored rows were last kept up to date, as one gap. */
+export async function moveDeadlinesAfterRestore(tx: Transaction, remembers_until: Date, now: Date): Promise<void> {
+  const [last] = await tx.query<{ at: Date }>(
+    'select greatest($1::timestamptz, (select max(ended_at) from ingest_gaps)) as at',
+    [remembers_until],
+  );
+  if (last && last.at < now) await recordGap(tx, last.at, now, 'no server acted, because the database was restored');
+}
+
 /** Only one replica can insert the gap. For the others this returns undefined and moves nothing. */
-async function recordGap(tx: Transaction, started_at: Date, ended_at: Date): Promise<Gap | undefined> {
-  const cause = 'no replica could receive or store heartbeats';
+async function recordGap(tx: Transaction, started_at: Date, ended_at: Date, cause: string): Promise<Gap | undefined> {
   const rows = await tx.query(
     `insert into ingest_gaps (started_at, ended_at, cause)
      values ($1, $2, $3)
@@ -115,7 +128,7 @@ async function moveNodes(tx: Transaction, started_at: Date, ended_at: Date): Pro
   const moves = waiting.flatMap((node) => {
     const seconds = overlap(node.status_since, started_at, ended_at);
     if (!node.deadline_at || seconds === 0) return [];
-    const reason = `the control plane was unavailable for ${seconds.toFixed(1)} s`;
+    const reason = `the control plane did not act for ${seconds.toFixed(1)} s`;
     // The boot clock moves too, so that the gap counts for neither the budget ceiling nor the
     // sample.
     const clock_from =
@@ -127,7 +140,7 @@ async function moveNodes(tx: Transaction, started_at: Date, ended_at: Date): Pro
   return moves.length;
 }
 
-/** Moves deadlines of allocations that wait for a machine or a release; no node shares them. */
+/** Moves deadlines of allocations that wait for a machine or a release. No node shares them. */
 async function moveOwnDeadlines(tx: Transaction, started_at: Date, ended_at: Date): Promise<number> {
   const moved = await tx.query<{ allocation_id: string; deadline_at: Date }>(
     `update allocations set
@@ -144,7 +157,7 @@ async function moveOwnDeadlines(tx: Transaction, started_at: Date, ended_at: Dat
       at: ended_at,
       layer: 'store',
       kind: 'allocation.deadline_moved',
-      summary: `the deadline is now ${deadline_at.toISOString()}: the control plane was unavailable`,
+      summary: `the deadline is now ${deadline_at.toISOString()}: the control plane did not act`,
       data: { set: { allocation_id, deadline_at } },
       allocation_id: allocation_id as never,
     })),
@@ -159,7 +172,7 @@ export const storedThrough = (now: string): string =>
     where ended_at is null
       and lease_until > ${now})`;
 
-export async function slowestReplica(db: Queryable, now: Date): Promise<Date | null> {
+export async function readStoredThrough(db: Queryable, now: Date): Promise<Date | null> {
   const [row] = await db.query<{ at: Date | null }>(`select ${storedThrough('$1')} as at`, [now]);
   return row?.at ?? null;
 }

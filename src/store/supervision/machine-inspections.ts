@@ -3,8 +3,8 @@ import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { poolsOfDrivers } from '../rows/pools.ts';
-import { provenAbsent } from '../rows/proven-absent.ts';
+import { listPoolsOfDrivers } from '../rows/pools.ts';
+import { isProvenAbsent } from '../rows/proven-absent.ts';
 import { amendNodes } from '../transitions/amend-node.ts';
 
 /** Everything that a driver needs to inspect a machine. */
@@ -28,7 +28,7 @@ export interface InspectionQuery {
   quarantined_inspected_before: Date;
 }
 
-const expected = `
+const selectExpected = `
   select
     node.node_id, node.node_instance_id, node.pool, node.name, node.zone, node.status, node.status_since,
     node.workflow_id, node.correlation_id, pool.driver, instance.driver_state,
@@ -41,17 +41,17 @@ const expected = `
   where node.status in ('starting', 'ready', 'degraded', 'offline', 'quarantined')`;
 
 /** Returns the next due machines after `cursor` in id order, so that each gets its turn. */
-export async function machinesAfter(
+export async function findMachinesToInspect(
   db: Queryable,
   { drivers, inspected_before, quarantined_inspected_before }: InspectionQuery,
   cursor: string,
   limit: number,
 ): Promise<ExpectedMachine[]> {
-  const pools = await poolsOfDrivers(db, drivers);
+  const pools = await listPoolsOfDrivers(db, drivers);
   if (pools.length === 0) return [];
   // Passing the pool names tells the planner how few machines match; otherwise it scans the fleet.
   return db.query<ExpectedMachine>(
-    `${expected}
+    `${selectExpected}
        and node.pool = any($1)
        and node.node_id > $4
        and coalesce(look.looked_at, '-infinity')
@@ -62,14 +62,14 @@ export async function machinesAfter(
   );
 }
 
-/** Returns machines with an open finding, which are inspected without waiting for their turn. */
-export const machinesWithFinding = (
+/** Returns machines that an inspection did not find. They are inspected again out of turn. */
+export const findMachinesWithFinding = (
   db: Queryable,
   { drivers, inspected_before }: InspectionQuery,
   limit: number,
 ): Promise<ExpectedMachine[]> =>
   db.query<ExpectedMachine>(
-    `${expected}
+    `${selectExpected}
        and pool.driver = any($1)
        and coalesce(look.looked_at, '-infinity') <= $2
        and node.node_id = any(array(
@@ -155,15 +155,15 @@ export async function findProvenAbsent(
   if (instances.length === 0) return new Set();
   const rows = await db.query<{ node_instance_id: NodeInstanceId }>(
     `select node_instance_id
-     from unnest($1::text[]) as missing(node_instance_id)
-     where ${provenAbsent('missing.node_instance_id')}`,
+     from unnest($1::text[]) as instance(node_instance_id)
+     where ${isProvenAbsent('instance.node_instance_id')}`,
     [instances],
   );
   return new Set(rows.map(({ node_instance_id }) => node_instance_id));
 }
 
-/** Returns findings about machines that are no longer expected or were replaced. */
-export const obsoleteFindings = (db: Queryable, limit: number): Promise<{ finding_id: string }[]> =>
+/** Returns findings about absent machines that are not expected, were replaced or proven absent. */
+export const findObsoleteFindings = (db: Queryable, limit: number): Promise<{ finding_id: string }[]> =>
   db.query(
     `select finding.finding_id
      from findings finding
@@ -176,7 +176,7 @@ export const obsoleteFindings = (db: Queryable, limit: number): Promise<{ findin
            where node.node_id = finding.node_id
              and node.node_instance_id = finding.node_instance_id
              and node.status in ('starting', 'ready', 'degraded', 'offline', 'quarantined'))
-         or ${provenAbsent('finding.node_instance_id')})
+         or ${isProvenAbsent('finding.node_instance_id')})
      limit $1`,
     [limit],
   );

@@ -1,4 +1,4 @@
-/** Statements of the `orphans` sweep. Each handles all resources that a driver listed at once. */
+/** Finds resources that no node owns among those that a driver listed, and residue to verify. */
 import { type Clock, now as present } from '../../base/clock.ts';
 import { type NodeInstanceId, newResidueId } from '../../base/ids.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
@@ -16,7 +16,17 @@ export interface ListedResource {
   cost_per_hour: number | null;
 }
 
-const listed = `jsonb_to_recordset($1::jsonb) as listed(driver text, host text, kind text, resource text, node_id text, node_instance_id text,
+/** Hosts may have resources with equal names, such as process ids. */
+export const resourceKey = ({
+  driver,
+  host,
+  resource,
+  node_instance_id,
+}: Pick<ListedResource, 'driver' | 'host' | 'resource' | 'node_instance_id'>): string =>
+  JSON.stringify([driver, host, resource, node_instance_id]);
+
+const listedRows = `jsonb_to_recordset($1::jsonb) as listed(
+  driver text, host text, kind text, resource text, node_id text, node_instance_id text,
   cost_per_hour double precision, residue_id text)`;
 
 const isUnowned = `
@@ -38,15 +48,16 @@ const isUnowned = `
       and known.node_instance_id is not distinct from listed.node_instance_id
       and known.host is not distinct from listed.host)`;
 
-export async function findUnowned(db: Queryable, all: ListedResource[]): Promise<Set<string>> {
-  if (all.length === 0) return new Set();
-  const rows = await db.query<{ resource: string }>(
-    `select listed.resource
-     from ${listed}
+/** Returns the keys (`resourceKey`) of the resources without an owner. */
+export async function findUnowned(db: Queryable, resources: ListedResource[]): Promise<Set<string>> {
+  if (resources.length === 0) return new Set();
+  const rows = await db.query<ListedResource>(
+    `select listed.driver, listed.host, listed.resource, listed.node_instance_id
+     from ${listedRows}
      where ${isUnowned}`,
-    [JSON.stringify(all)],
+    [JSON.stringify(resources)],
   );
-  return new Set(rows.map((row) => row.resource));
+  return new Set(rows.map(resourceKey));
 }
 
 /** Checks ownership again in the insert, because an owner may have appeared since `findUnowned`. */
@@ -66,7 +77,7 @@ export async function addOrphans(tx: Transaction, orphans: ListedResource[], clo
          else 'its machine has another instance now'
        end,
        $2, $2, $2, 'the driver lists it', listed.cost_per_hour
-     from ${listed}
+     from ${listedRows}
      left join lateral (
        select node.node_id, node.pool, node.status
        from instances instance
@@ -82,16 +93,17 @@ export async function addOrphans(tx: Transaction, orphans: ListedResource[], clo
 }
 
 /** Updates `seen_at` of open residue that the driver still lists. */
-export async function markSeen(db: Queryable, all: ListedResource[], now: Date): Promise<void> {
-  if (all.length === 0) return;
+export async function markSeen(db: Queryable, resources: ListedResource[], now: Date): Promise<void> {
+  if (resources.length === 0) return;
   await db.query(
     `update residue set seen_at = $2
-     from ${listed}
+     from ${listedRows}
      where residue.status = 'open'
        and residue.driver = listed.driver
        and residue.resource = listed.resource
+       and residue.host is not distinct from listed.host
        and residue.node_instance_id is not distinct from listed.node_instance_id`,
-    [JSON.stringify(all), now],
+    [JSON.stringify(resources), now],
   );
 }
 
@@ -102,11 +114,11 @@ export interface ResidueWithMachine extends ResidueRow {
   zone: string | null;
   node_status: NodeStatus | null;
   document: PoolDocument | null;
-  /** The node still has this instance, so an agent may still report for it. */
+  /** Whether the node still has this instance, so that its agent may still report. */
   present: boolean;
   /** The present instance of the node; null if there is no node or the node was retired. */
   present_instance_id: NodeInstanceId | null;
-  /** An operation works on the entry. */
+  /** Whether a residue operation works on the entry. */
   busy: boolean;
 }
 
@@ -129,15 +141,18 @@ const withMachine = `
   left join nodes node on node.node_id = instance.node_id
   left join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation`;
 
-export async function residueWithMachine(db: Queryable, id: string): Promise<ResidueWithMachine | undefined> {
+export async function readResidueWithMachine(db: Queryable, id: string): Promise<ResidueWithMachine | undefined> {
   return (await db.query<ResidueWithMachine>(`${withMachine} where residue.residue_id = $1`, [id]))[0];
 }
 
-/** Returns open entries that no operation works on and these drivers can inspect, oldest first. */
-export function residueToVerify(
+/**
+ * Returns open entries that no operation works on and these drivers can inspect, longest unverified
+ * first.
+ */
+export function findResidueToVerify(
   db: Queryable,
   drivers: { driver: string; host: string | null }[],
-  not_since: Date,
+  verified_before: Date,
   limit: number,
 ): Promise<ResidueWithMachine[]> {
   return db.query<ResidueWithMachine>(
@@ -152,6 +167,6 @@ export function residueToVerify(
            and (residue.host is null or residue.host = here.host))
      order by residue.verified_at nulls first
      limit $3`,
-    [JSON.stringify(drivers), not_since, limit],
+    [JSON.stringify(drivers), verified_before, limit],
   );
 }

@@ -14,10 +14,10 @@ import { isRecordedOnly } from '../transitions/would-have.ts';
 export type DueNode = JudgedNode & { last_seen_at: Date | null; stale_seconds: number | null };
 
 /**
- * The time up to which the slowest replica has stored heartbeats. A replica that lags longer than
- * the self-fault hold no longer delays verdicts.
+ * Silence is judged up to this time, because the slowest replica has stored all heartbeats before
+ * it. A replica that lags longer than the self-fault hold no longer delays verdicts.
  */
-const storedThrough = `(
+const judgedThrough = `(
   select greatest(
     min(coalesce(flushed_through, started_at)),
     $2 - interval '${defaultBrakeSettings.self_fault_seconds} seconds')
@@ -32,7 +32,7 @@ const conditions = {
     'beat.last_seen_at >= node.status_since and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $2',
   // Neither an ingest gap nor a heartbeat that is not stored yet counts as silence.
   silent: `coalesce(greatest(beat.last_seen_at, (select max(ended_at) from ingest_gaps))
-    + make_interval(secs => coalesce(beat.stale_seconds, 0)) < least($2, ${storedThrough}), true)`,
+    + make_interval(secs => coalesce(beat.stale_seconds, 0)) < least($2, ${judgedThrough}), true)`,
   complete: `(node.prerequisites is null or node.prerequisites = 'met')`,
   incomplete: `node.prerequisites in ('unchecked', 'missing')`,
   // A running or failed release of an allocation cleans the machine up itself.
@@ -54,14 +54,14 @@ export interface DueQuery {
   now: Date;
 }
 
-const heartbeatOf = 'left join heartbeats beat on beat.node_instance_id = node.node_instance_id';
+const joinHeartbeats = 'left join heartbeats beat on beat.node_instance_id = node.node_instance_id';
 
 const whereOf = ({ where = [] }: DueQuery): string =>
   where.length === 0
     ? ''
     : `and (${where.map((group) => `(${group.map((name) => conditions[name]).join(' and ')})`).join(' or ')})`;
 
-/** The node is past its deadline, not held, and has no observe-only verdict yet. */
+/** The node is past its deadline, not held unless holds are ignored, and not `isRecordedOnly`. */
 const isDue = (query: DueQuery) =>
   `node.status = $1
      and node.deadline_at <= $2
@@ -78,7 +78,7 @@ export function lockDueNodes(
   return tx.query<DueNode>(
     `select ${judgedColumns}, beat.last_seen_at, beat.stale_seconds
      from nodes node
-     ${heartbeatOf}
+     ${joinHeartbeats}
      where ${isDue(query)}
        and node.node_id <> all($4)
      order by node.deadline_at
@@ -103,7 +103,7 @@ export function countDueNodes(db: Queryable, query: DueQuery, exclude: readonly 
   return db.query<ScopeCount>(
     `select node.pool, node.zone, count(*)::int as count
      from nodes node
-     ${heartbeatOf}
+     ${joinHeartbeats}
      where ${isDue(query)}
        and node.node_id <> all($3)
        and ${isUncovered('$2')}
@@ -113,7 +113,7 @@ export function countDueNodes(db: Queryable, query: DueQuery, exclude: readonly 
 }
 
 /** Returns when the next node is due. The sweep sleeps until then. */
-export async function nextDueAt(db: Queryable, status: NodeStatus, now: Date): Promise<Date | null> {
+export async function readNextDueAt(db: Queryable, status: NodeStatus, now: Date): Promise<Date | null> {
   const [row] = await db.query<{ next: Date | null }>(
     `select min(deadline_at) as next
      from nodes
@@ -166,7 +166,7 @@ export function lockDueAllocations(
   );
 }
 
-const retryable = `allocation.status = 'release_failed' and ${releaseRetryAt} <= $1`;
+const isRetryable = `allocation.status = 'release_failed' and ${releaseRetryAt} <= $1`;
 
 /**
  * Locks failed releases whose backoff has ended. Nodes are locked before allocations, as in every
@@ -178,7 +178,7 @@ export async function lockRetryableReleases(tx: Transaction, now: Date, limit: n
      from allocations allocation
      join ${generationOfAllocation}
      join nodes node on node.node_id = allocation.node_id
-     where ${retryable}
+     where ${isRetryable}
      order by allocation.status_since
      limit $2
      for no key update of node skip locked`,
@@ -188,7 +188,7 @@ export async function lockRetryableReleases(tx: Transaction, now: Date, limit: n
     `select allocation.*
      from allocations allocation
      join ${generationOfAllocation}
-     where ${retryable}
+     where ${isRetryable}
        and (allocation.node_id is null or allocation.node_id = any($3))
      order by allocation.status_since
      limit $2

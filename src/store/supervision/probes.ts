@@ -36,7 +36,7 @@ export interface ProbedNode {
   settings: ProbeSettings | null;
 }
 
-const toProbe = (condition: string, intervalSeconds: string, limit: number) => `
+const selectNodesToProbe = (condition: string, intervalSeconds: string, limit: number) => `
   select node.node_id, node.node_instance_id, node.endpoint, generation.document -> 'probe' as settings
   from nodes node
   join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
@@ -56,7 +56,7 @@ const toProbe = (condition: string, intervalSeconds: string, limit: number) => `
  * Returns starting nodes and silent suspects that are due for a probe. Each kind has its own
  * `limit`, so that neither crowds out the other.
  */
-export async function nodesToProbe(
+export async function findNodesToProbe(
   db: Queryable,
   suspects: readonly string[],
   now: Date,
@@ -64,13 +64,17 @@ export async function nodesToProbe(
 ): Promise<ProbedNode[]> {
   // This runs for every machine that registers. It is prepared, because planning was its main cost.
   const starting = await db.query<ProbedNode>(
-    toProbe(`node.status = 'starting'`, 'node.budget_seconds / 10', limit),
+    selectNodesToProbe(`node.status = 'starting'`, 'node.budget_seconds / 10', limit),
     [now],
     { prepared: true },
   );
   if (suspects.length === 0) return starting;
   const silent = await db.query<ProbedNode>(
-    toProbe(`node.node_id = any($2) and node.status in ('ready', 'degraded')`, 'beat.stale_seconds / 6', limit),
+    selectNodesToProbe(
+      `node.node_id = any($2) and node.status in ('ready', 'degraded')`,
+      'beat.stale_seconds / 6',
+      limit,
+    ),
     [now, suspects],
   );
   return [...starting, ...silent];

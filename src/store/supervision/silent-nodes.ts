@@ -1,14 +1,14 @@
 /**
  * Finds silent nodes. Heartbeats change `last_seen_at` too often to index it, so a scan of the
- * table finds suspects. Classes with a long stale time are scanned less often. Only suspects are
- * then checked precisely.
+ * table finds suspects. Nodes with a long stale time are scanned less often. Only suspects are then
+ * checked precisely.
  */
 import type { NodeId } from '../../base/ids.ts';
 import { type HeartbeatSettings, heartbeatPolicy } from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
 import { isUncovered } from '../rows/maintenance.ts';
-import { listOf } from '../transitions/transition-rules.ts';
+import { toArrayLiteral } from '../transitions/transition-rules.ts';
 import { isRecordedOnly } from '../transitions/would-have.ts';
 import { storedThrough } from './ingest-gaps.ts';
 import type { ScopeCount } from './past-deadline.ts';
@@ -22,8 +22,8 @@ export type SilentNode = JudgedNode & {
   stored_through: Date | null;
 };
 
-/** Returns the shortest interval and the shortest stale time of any pool. */
-export async function tightestHeartbeat(
+/** Returns the shortest interval and the shortest stale time in any generation of any pool. */
+export async function readTightestHeartbeat(
   db: Queryable,
 ): Promise<{ interval_seconds: number; stale_after_seconds: number }> {
   const rows = await db.query<{ heartbeat: HeartbeatSettings | null }>(
@@ -45,7 +45,7 @@ export interface Suspect {
   due_ms: number;
 }
 
-/** A range of patience classes, which group nodes by stale time. Rows without one have class 0. */
+/** A range of patience classes, which group nodes by stale time. The column's default is 0. */
 export interface Patience {
   min: number;
   max: number;
@@ -56,13 +56,13 @@ export const anyPatience: Patience = { min: 0, max: 31 };
 export const patienceOf = (stale_seconds: number): number => Math.max(0, Math.floor(Math.log2(stale_seconds)));
 
 /**
- * Returns serving nodes that will be stale by `until`, soonest first. Nodes seen after `earliest`
- * are skipped. Silence during an ingest gap does not count; otherwise the whole fleet would be
+ * Returns serving nodes that were last seen before `seen_before` and will be stale by `until`,
+ * soonest first. Silence during an ingest gap does not count; otherwise the whole fleet would be
  * suspected after an outage.
  */
 export function scanSuspects(
   db: Queryable,
-  earliest: Date,
+  seen_before: Date,
   until: Date,
   { min, max }: Patience = anyPatience,
 ): Promise<Suspect[]> {
@@ -91,7 +91,7 @@ export function scanSuspects(
        -- may join the whole fleet.
        offset 0) serving
      order by beat.due_ms`,
-    [earliest, until, min, max],
+    [seen_before, until, min, max],
   );
 }
 
@@ -117,7 +117,7 @@ const isSilent = `
     and probe.ok_at > beat.last_seen_at
     and probe.ok_at + make_interval(secs => beat.stale_seconds) >= $2)`;
 
-const joined = `
+const joinedTables = `
   nodes node
   join heartbeats beat on beat.node_instance_id = node.node_instance_id
   left join probes probe on probe.node_instance_id = node.node_instance_id`;
@@ -137,13 +137,13 @@ export function lockSilentNodes(
        probe.ok_at as probe_ok_at,
        (select max(ended_at) from ingest_gaps) as gap_end,
        ${storedThrough('$2')} as stored_through
-     from ${joined}
+     from ${joinedTables}
      where ${isSilent}
        and node.node_id <> all($4)
      order by ${staleAt}
      limit $3
      for no key update of node skip locked`,
-    [listOf(suspects), now, limit, except],
+    [toArrayLiteral(suspects), now, limit, except],
     { prepared: true },
   );
 }
@@ -152,7 +152,7 @@ export function lockSilentNodes(
 export function countSilentNodes(db: Queryable, suspects: readonly string[], now: Date): Promise<ScopeCount[]> {
   return db.query<ScopeCount>(
     `select node.pool, node.zone, count(*)::int as count
-     from ${joined}
+     from ${joinedTables}
      where ${isSilent}
        and ${isUncovered('$2')}
      group by 1, 2`,
@@ -161,10 +161,10 @@ export function countSilentNodes(db: Queryable, suspects: readonly string[], now
 }
 
 /** Returns when the next suspect becomes stale. */
-export async function nextSilentAt(db: Queryable, suspects: readonly string[], now: Date): Promise<Date | null> {
+export async function readNextSilentAt(db: Queryable, suspects: readonly string[], now: Date): Promise<Date | null> {
   const [row] = await db.query<{ next: Date | null }>(
     `select min(${staleAt}) as next
-     from ${joined}
+     from ${joinedTables}
      where node.node_id = any($1)
        and node.status in ('ready', 'degraded')
        and ${staleAt} >= $2`,

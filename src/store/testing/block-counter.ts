@@ -1,7 +1,5 @@
-/**
- * Counts the blocks that reads touch, so that tests can compare small histories with large ones.
- */
-import { settled } from '../evidence/commit-order.ts';
+/** Counts the blocks that reads touch, so that tests can compare small and large histories. */
+import { isSettledSql } from '../evidence/commit-order.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable } from '../pg/database.ts';
 
@@ -10,10 +8,13 @@ interface Plan {
   'Shared Read Blocks': number;
 }
 
-const literal = (value: unknown) =>
+const toLiteral = (value: unknown) =>
   value === null ? 'null' : Array.isArray(value) ? `'{${value.join(',')}}'` : `'${value}'`;
 
-/** Counts blocks with generic plans, as on a connection that has been open for a while. */
+/**
+ * Counts blocks with generic plans, as on a connection that has been open for a while. `db` must
+ * have only one connection, because statements are prepared on it.
+ */
 export function blockCounter(db: Database) {
   let statements = 0;
   return async (read: (counting: Queryable) => Promise<unknown>): Promise<number> => {
@@ -25,7 +26,7 @@ export function blockCounter(db: Database) {
         const name = `counted_${++statements}`;
         await db.query(`prepare ${name} as ${text}`);
         const [row] = await db.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(
-          `explain (analyze, buffers, format json) execute ${name} (${(values ?? []).map(literal).join(', ')})`,
+          `explain (analyze, buffers, format json) execute ${name} (${(values ?? []).map(toLiteral).join(', ')})`,
         );
         const plan = row?.['QUERY PLAN'][0]?.Plan;
         blocks += (plan?.['Shared Hit Blocks'] ?? 0) + (plan?.['Shared Read Blocks'] ?? 0);
@@ -37,10 +38,12 @@ export function blockCounter(db: Database) {
   };
 }
 
+const batchSize = 1_000;
+
 export async function recordMany(db: Database, count: number, fact: (index: number) => Fact): Promise<void> {
   const facts = Array.from({ length: count }, (_, index) => fact(index));
-  for (let from = 0; from < count; from += 1_000)
-    await db.transaction((tx) => recordEvidence(tx, facts.slice(from, from + 1_000)));
+  for (let from = 0; from < count; from += batchSize)
+    await db.transaction((tx) => recordEvidence(tx, facts.slice(from, from + batchSize)));
 }
 
 /**
@@ -49,7 +52,7 @@ export async function recordMany(db: Database, count: number, fact: (index: numb
  */
 export async function areFactsSettled(db: Queryable): Promise<boolean> {
   const [row] = await db.query<{ settled: boolean }>(
-    `select coalesce(bool_and(${settled}), true) as settled from evidence`,
+    `select coalesce(bool_and(${isSettledSql}), true) as settled from evidence`,
   );
   return row?.settled ?? false;
 }

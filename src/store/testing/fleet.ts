@@ -36,8 +36,8 @@ export interface Fleet {
   moveAllocation(move: AllocationMove): ReturnType<typeof moveAllocations>;
 }
 
-/** Returns the steps of the shortest path through a transition table, with one cause each. */
-export function shortestPath<S extends string>(
+/** Returns the moves of the shortest path through a transition table, with one cause each. */
+export function findShortestPath<S extends string>(
   edges: readonly Edge<S>[],
   from: S | 'new',
   to: S,
@@ -102,7 +102,7 @@ export async function testFleet(db: Database): Promise<Fleet> {
     node: (status = 'provisioning', options = {}) =>
       db.transaction(async (tx) => {
         let node = await createTestNode(tx, fleet, options.enrollment_token);
-        for (const step of shortestPath<NodeStatus>(nodeEdges, 'provisioning', status)) {
+        for (const step of findShortestPath<NodeStatus>(nodeEdges, 'provisioning', status)) {
           const set = step.by === 'registration' ? { registered_at: fleet.now() } : {};
           const move: NodeMove = { node_id: node.node_id, ...step, reason: 'for a test', set };
           const outcome = first(await transition(tx, [move], fleet.now(), fleet.environment));
@@ -133,8 +133,8 @@ export async function testFleet(db: Database): Promise<Fleet> {
         // An allocation gets its node in `provisioning`, so the path goes through that status.
         const through: AllocationStatus = node ? 'provisioning' : 'requested';
         const path = [
-          ...shortestPath<AllocationStatus>(allocationEdges, 'requested', through),
-          ...shortestPath<AllocationStatus>(allocationEdges, through, status),
+          ...findShortestPath<AllocationStatus>(allocationEdges, 'requested', through),
+          ...findShortestPath<AllocationStatus>(allocationEdges, through, status),
         ];
         for (const step of path) {
           const set = step.to === 'provisioning' && node ? { node_id: node.node_id } : {};
@@ -150,10 +150,10 @@ export async function testFleet(db: Database): Promise<Fleet> {
   return fleet;
 }
 
-export async function nodeNow(db: Database, id: NodeId): Promise<NodeRow> {
+export async function readNodeRow(db: Database, id: NodeId): Promise<NodeRow> {
   return first(await db.query<NodeRow>('select * from nodes where node_id = $1', [id]));
 }
 
-export async function allocationNow(db: Database, id: AllocationId): Promise<AllocationRow> {
+export async function readAllocationRow(db: Database, id: AllocationId): Promise<AllocationRow> {
   return first(await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [id]));
 }

@@ -1,14 +1,11 @@
-/**
- * For tests: applies random histories to a few nodes and allocations. Some of the moves are
- * refused.
- */
+/** For tests: applies random histories to a few nodes and allocations. Some moves are refused. */
 import fc from 'fast-check';
 import { type CorrelationId, newCorrelationId, newTokenId, newWorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { reportedStatuses } from '../../lifecycle/model/reports.ts';
 import { allocationEdges, nodeEdges } from '../../lifecycle/model/transitions.ts';
 import { instanceByCredential } from '../agents/instances.ts';
-import { nameStanding } from '../agents/joins/name-standing.ts';
+import { readNameStanding } from '../agents/joins/name-standing.ts';
 import { register } from '../agents/register.ts';
 import { recordReport } from '../agents/reports.ts';
 import { type Installation, openInstallation } from '../keys/installation.ts';
@@ -17,7 +14,7 @@ import type { AllocationRow } from '../rows/allocations.ts';
 import { lockNode, type NodeRow } from '../rows/nodes.ts';
 import { createJoinToken } from '../rows/tokens.ts';
 import { bindNodeToOperation } from '../transitions/amend-node.ts';
-import { type Fleet, nodeNow, testFleet } from './fleet.ts';
+import { type Fleet, readNodeRow, testFleet } from './fleet.ts';
 
 export interface Histories {
   fleet: Fleet;
@@ -43,7 +40,7 @@ export async function createSubjects({ fleet }: Histories): Promise<HistorySubje
   return { nodes, allocations, credentials: new Map() };
 }
 
-const contextOf = ({ fleet, installation }: Histories) => ({
+const createContext = ({ fleet, installation }: Histories) => ({
   clock: fleet.clock,
   now: fleet.now(),
   environment: fleet.environment,
@@ -57,7 +54,7 @@ export interface HistorySubjects {
   credentials: Map<string, string>;
 }
 
-/** Ignores refusals, because a history may contain refused steps. */
+/** Ignores refusals, because random acts may be refused. */
 const allowRefusal = async (work: Promise<unknown>) => {
   await work.catch((error: unknown) => {
     if (!(error instanceof ApiProblem) && !isUniqueViolation(error)) throw error;
@@ -70,52 +67,61 @@ const pick = <T>(list: readonly T[], at: number): T => {
   return item;
 };
 
-export type Act = { what: 'move' | 'assign' | 'claim' | 'join' | 'register' | 'bind'; who: number; which: number };
+/** `subject` and `choice` pick from lists whose lengths they may exceed. */
+export interface Act {
+  kind: 'move' | 'assign' | 'report' | 'join' | 'register' | 'bind';
+  subject: number;
+  choice: number;
+}
 
-export async function act(histories: Histories, subjects: HistorySubjects, { what, who, which }: Act): Promise<void> {
+export async function act(
+  histories: Histories,
+  subjects: HistorySubjects,
+  { kind, subject, choice }: Act,
+): Promise<void> {
   const { fleet, joinToken } = histories;
   const { db } = fleet;
-  const node = pick(subjects.nodes, who);
+  const node = pick(subjects.nodes, subject);
   const ids = { node_id: node.node_id };
-  if (what === 'move') {
+  if (kind === 'move') {
     // Most moves use an edge from the present status; otherwise nearly all would be refused.
-    const { status } = await nodeNow(db, node.node_id);
-    const edge = pick(nodeEdges.filter((each) => each.from === status).concat(nodeEdges.slice(1, 2)), which);
+    const { status } = await readNodeRow(db, node.node_id);
+    const edge = pick(nodeEdges.filter((each) => each.from === status).concat(nodeEdges.slice(1, 2)), choice);
     const set =
-      which % 3 === 0 ? { endpoint: `http://node/${which}`, observed_state: 'up', observed_at: fleet.now() } : {};
-    await allowRefusal(fleet.move({ ...ids, to: edge.to, by: pick(edge.by, which), reason: `act ${which}`, set }));
-  } else if (what === 'assign') {
-    const allocation = pick(subjects.allocations, which);
+      choice % 3 === 0 ? { endpoint: `http://node/${choice}`, observed_state: 'up', observed_at: fleet.now() } : {};
+    await allowRefusal(fleet.move({ ...ids, to: edge.to, by: pick(edge.by, choice), reason: `act ${choice}`, set }));
+  } else if (kind === 'assign') {
+    const allocation = pick(subjects.allocations, choice);
     const [now] = await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [
       allocation.allocation_id,
     ]);
     const possibleEdges = allocationEdges.filter((each) => each.from === now?.status);
     if (possibleEdges.length === 0) return;
-    const edge = pick(possibleEdges, which);
-    const set = edge.to === 'provisioning' ? { node_id: node.node_id } : { release_tries: which };
+    const edge = pick(possibleEdges, choice);
+    const set = edge.to === 'provisioning' ? { node_id: node.node_id } : { release_tries: choice };
     await allowRefusal(
       fleet.moveAllocation({
         allocation_id: allocation.allocation_id,
         to: edge.to,
-        by: pick(edge.by, who),
+        by: pick(edge.by, subject),
         reason: 'act',
         set,
       }),
     );
-  } else if (what === 'claim') {
-    const current = await nodeNow(db, node.node_id);
+  } else if (kind === 'report') {
+    const current = await readNodeRow(db, node.node_id);
     if (!current.node_instance_id) return;
-    const beat = { status: pick(reportedStatuses, which) };
+    const report = { status: pick(reportedStatuses, choice) };
     await recordReport(
       db,
       { ...ids, node_instance_id: current.node_instance_id, stale_seconds: 0 },
-      beat,
+      report,
       fleet.now(),
       fleet.environment,
     );
-  } else if (what === 'join') {
+  } else if (kind === 'join') {
     // Only a client of a foreign protocol may take a known name as a new instance.
-    const judged = await nameStanding(db, { pool: node.pool, name: node.name });
+    const judged = await readNameStanding(db, { pool: node.pool, name: node.name });
     const arrival = {
       ...({
         protocol: 'agentfield',
@@ -125,15 +131,15 @@ export async function act(histories: Histories, subjects: HistorySubjects, { wha
       } as const),
       ...(judged && { judged }),
     };
-    const joined = register(db, { join_token: joinToken, name: node.name, version: '1' }, undefined, {
-      ...contextOf(histories),
+    const joining = register(db, { join_token: joinToken, name: node.name, version: '1' }, undefined, {
+      ...createContext(histories),
       arrival,
     });
-    await allowRefusal(joined.then((reply) => subjects.credentials.set(node.node_id, reply.credential ?? '')));
-  } else if (what === 'register') {
+    await allowRefusal(joining.then((reply) => subjects.credentials.set(node.node_id, reply.credential ?? '')));
+  } else if (kind === 'register') {
     const known = await instanceByCredential(db, subjects.credentials.get(node.node_id) ?? '', fleet.now());
     if (known)
-      await allowRefusal(register(db, { version: '2', base_url: 'http://again' }, known, contextOf(histories)));
+      await allowRefusal(register(db, { version: '2', base_url: 'http://again' }, known, createContext(histories)));
   } else {
     await db.transaction(async (tx) => {
       const locked = await lockNode(tx, node.node_id);
@@ -145,18 +151,18 @@ export async function act(histories: Histories, subjects: HistorySubjects, { wha
 
 export const acts: fc.Arbitrary<Act[]> = fc.array(
   fc.record({
-    what: fc.constantFrom(
+    kind: fc.constantFrom(
       'move' as const,
       'move' as const,
       'move' as const,
       'assign' as const,
-      'claim' as const,
+      'report' as const,
       'join' as const,
       'register' as const,
       'bind' as const,
     ),
-    who: fc.nat(2),
-    which: fc.nat(50),
+    subject: fc.nat(2),
+    choice: fc.nat(50),
   }),
   { minLength: 10, maxLength: 45 },
 );

@@ -91,7 +91,7 @@ export async function storeReplica(db: Database, replica_id: string, through: Da
   );
 }
 
-export const placedRows = (db: Database, ids?: readonly NodeId[]): Promise<NodeRow[]> =>
+export const readPlacedRows = (db: Database, ids?: readonly NodeId[]): Promise<NodeRow[]> =>
   db.query<NodeRow>('select * from nodes where $1::text[] is null or node_id = any($1) order by node_id', [
     ids ?? null,
   ]);

@@ -8,7 +8,7 @@ import type { Queryable } from '../pg/database.ts';
 export interface RecordedBoots {
   pool: string;
   boots: readonly TimedBoot[];
-  /** When the last boot ended. Each earlier boot ended one second before the next. */
+  /** When the first boot of the list ended. Each following boot ended one second earlier. */
   until: Date;
   phase?: SamplePhase;
   generation?: number;

@@ -1,6 +1,6 @@
 /** For tests: inserts boots of retired nodes with their stages. */
 import { secondsLater } from '../../base/clock.ts';
-import { keepBootSamples } from '../boots/boot-samples.ts';
+import { storeBootSamples } from '../boots/boot-samples.ts';
 import type { Database } from '../pg/database.ts';
 import { placeNodes } from './placed-nodes.ts';
 
@@ -43,7 +43,7 @@ export async function recordStagedBoots(db: Database, wanted: StagedBoots): Prom
     ...{ runtime_class: null, zone: null, image, started_at, seconds, at: secondsLater(started_at, seconds) },
     ...{ lateness_seconds: null, budget_seconds: 720, budget_source: 'pool' },
   }));
-  await db.transaction((tx) => keepBootSamples(tx, samples as Parameters<typeof keepBootSamples>[1]));
+  await db.transaction((tx) => storeBootSamples(tx, samples as Parameters<typeof storeBootSamples>[1]));
   const stages = boots.flatMap(({ node_instance_id, seconds, parts }) => [
     { node_instance_id, ordinal: 1, name: parentStage, parent: '', seconds },
     ...parts.map((part, place) => ({ node_instance_id, ordinal: 2 + place, ...part, parent: parentStage })),

@@ -6,7 +6,7 @@ import type { NodeInstanceId } from '../../base/ids.ts';
 import type { BudgetSettings } from '../../lifecycle/deadlines/budgets.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { poolGeneration } from '../rows/pools.ts';
+import { readGenerationDocument } from '../rows/pools.ts';
 import { moveDeadlines } from './deadlines.ts';
 import { budgetOf, type TransitionEnvironment } from './transition-rules.ts';
 
@@ -34,7 +34,7 @@ export interface BootSign<Kind extends string = AdvanceKind | OtherKind> {
 export type Advance = BootSign<AdvanceKind>;
 
 /** Records signs of an instance and returns those that were not recorded before. */
-export async function markSigns<Sign extends BootSign>(
+export async function recordSigns<Sign extends BootSign>(
   tx: Transaction,
   node_instance_id: NodeInstanceId,
   signs: Sign[],
@@ -61,9 +61,9 @@ const extensionSign = { kind: 'extended', code: '' } as const;
 
 /** Records that a person extended the deadline, so that no later advance shortens it. */
 export const markExtended = (tx: Transaction, node_instance_id: NodeInstanceId, now: Date): Promise<BootSign[]> =>
-  markSigns(tx, node_instance_id, [extensionSign], now);
+  recordSigns(tx, node_instance_id, [extensionSign], now);
 
-async function wasExtended(tx: Transaction, node_instance_id: NodeInstanceId): Promise<boolean> {
+async function isExtended(tx: Transaction, node_instance_id: NodeInstanceId): Promise<boolean> {
   const rows = await tx.query(
     `select 1
      from boot_signs
@@ -86,9 +86,9 @@ export async function noteAdvance(
 ): Promise<NodeRow> {
   const { status, deadline_at } = node;
   if ((status !== 'provisioning' && status !== 'starting') || !deadline_at || !node.node_instance_id) return node;
-  const newSigns = await markSigns(tx, node.node_instance_id, signs, now);
+  const newSigns = await recordSigns(tx, node.node_instance_id, signs, now);
   if (newSigns.length === 0) return node;
-  const pool = await poolGeneration(tx, node.pool, node.pool_generation);
+  const pool = await readGenerationDocument(tx, node.pool, node.pool_generation);
   if (!pool) return node;
   const settings: BudgetSettings = pool.budgets ?? {};
   const phase = status === 'provisioning' ? 'provision' : 'start';
@@ -106,7 +106,7 @@ export async function noteAdvance(
     },
     now,
   );
-  if (!renewed || (renewed < deadline_at && (await wasExtended(tx, node.node_instance_id)))) return node;
+  if (!renewed || (renewed < deadline_at && (await isExtended(tx, node.node_instance_id)))) return node;
   const reason = `the boot advances (${newSigns.map(({ kind, code }) => advances[kind](code)).join(', ')})`;
   const [moved] = await moveDeadlines(tx, [{ node, deadline_at: renewed, reason }], { layer: 'node' }, now);
   return moved ?? node;
@@ -125,7 +125,7 @@ export const markCrash = (
   { code, message }: Crash,
   now: Date,
 ): Promise<BootSign[]> =>
-  markSigns(tx, node_instance_id, [{ kind: 'crash', code, detail: tx.redact.text(message) }], now);
+  recordSigns(tx, node_instance_id, [{ kind: 'crash', code, detail: tx.redact.text(message) }], now);
 
 export async function readCrash(db: Queryable, node_instance_id: NodeInstanceId): Promise<Crash | undefined> {
   const [row] = await db.query<Crash>(

@@ -10,10 +10,10 @@ import { allocationEdges, type Cause, findEdge, isVerdict } from '../../lifecycl
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import { byIds } from '../pg/by-ids.ts';
 import type { Transaction } from '../pg/database.ts';
-import { redactedRows } from '../pg/redacted-rows.ts';
+import { redactRows } from '../pg/redacted-rows.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { currentDocuments } from '../rows/pools.ts';
+import { readCurrentDocuments } from '../rows/pools.ts';
 import {
   budgetOf,
   evidenceLayerOf,
@@ -82,11 +82,10 @@ export type AllocationDeadline = Pick<AllocationRow, 'deadline_at' | 'budget_sec
 const noDeadline = { deadline_at: null, budget_seconds: null, budget_source: null };
 
 /**
- * Returns `noDeadline` if the new status has no deadline. Returns the node's deadline while the
- * node provisions or can be rescued, because the allocation shares it. Returns undefined if the
- * allocation needs a deadline of its own.
+ * Returns the deadline of the node if the allocation shares it, while the node provisions or can be
+ * rescued; `noDeadline` if the status has none; undefined if the allocation needs its own.
  */
-export function deadlineWithNode(
+export function findSharedDeadline(
   to: AllocationStatus,
   node: AllocationDeadline | undefined,
 ): AllocationDeadline | undefined {
@@ -106,7 +105,7 @@ function deadlineOf(
   environment: TransitionEnvironment,
 ) {
   const phase = allocationStatuses[to].deadline;
-  const shared = deadlineWithNode(to, move.node);
+  const shared = findSharedDeadline(to, move.node);
   if (shared || phase === null) return shared ?? noDeadline;
   const budget = budgetOf(phase, pool, environment, requested);
   return {
@@ -128,7 +127,7 @@ const ownerOfFailure = ({ to, data }: Pick<AllocationMove, 'to' | 'data'>): Owne
     : null;
 
 /** The columns that entering a status sets. */
-export const enteredAllocationColumns = (
+export const computeAllocationColumns = (
   move: Pick<AllocationMove, 'to' | 'by' | 'reason' | 'owner_layer' | 'data'>,
   deadline: AllocationDeadline,
   now: Date,
@@ -172,8 +171,8 @@ function factOf(
   };
 }
 
-/** Selects the allocation of a paired change among the unreleased allocations of the node. */
-const isSelected = (move: AllocationMove) => (row: AllocationRow) =>
+/** Whether a paired change applies to this unreleased allocation of the node. */
+const matchesMove = (move: AllocationMove) => (row: AllocationRow) =>
   (!move.from || move.from.includes(row.status)) &&
   (!move.failed_at || row.status_since.getTime() === move.failed_at.getTime());
 
@@ -185,7 +184,7 @@ export async function moveAllocations(
 ): Promise<AllocationMoveOutcome[]> {
   if (moves.length === 0) return [];
   const locked = await lockAllocations(tx, moves);
-  const pools = await currentDocuments(
+  const pools = await readCurrentDocuments(
     tx,
     locked.map((row) => row.pool),
   );
@@ -197,7 +196,7 @@ export async function moveAllocations(
   const outcomes = moves.map((move): AllocationMoveOutcome => {
     const allocation = move.allocation_id
       ? byId.get(move.allocation_id)
-      : byNode.get(move.node_id)?.find(isSelected(move));
+      : byNode.get(move.node_id)?.find(matchesMove(move));
     const pool = allocation && pools.get(allocation.pool);
     if (!pool) return { moved: false, because: 'not_found', allocation: null };
     const refusal = refusalOf(allocation, move);
@@ -205,7 +204,7 @@ export async function moveAllocations(
     const from = allocation.status;
     const set = {
       ...move.set,
-      ...enteredAllocationColumns(
+      ...computeAllocationColumns(
         move,
         deadlineOf(move.to, move, pool, allocation.provision_timeout_seconds, now, environment),
         now,
@@ -289,7 +288,7 @@ export async function notifyAllocations(
        and ${condition}
        and allocation.status = 'active'
      returning allocation.*`,
-    [redactedRows(tx.redact, notices, ['reason']), value],
+    [redactRows(tx.redact, notices, ['reason']), value],
     options,
   );
   await recordEvidence(

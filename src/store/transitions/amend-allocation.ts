@@ -71,7 +71,7 @@ export async function handOverRelease(
 export const retryByHand = 'another try';
 
 /** The retry that was queued since the allocation failed; null if there is none. */
-async function nextTryOf(tx: Transaction, { workflow_id, status_since }: AllocationRow): Promise<string | null> {
+async function findQueuedTry(tx: Transaction, { workflow_id, status_since }: AllocationRow): Promise<string | null> {
   const [row] = await tx.query<{ actor: Actor | null; reason: string | null }>(
     `select actor, params ->> 'reason' as reason
      from operations
@@ -91,7 +91,7 @@ export async function recordAllocationCause(
   verdict: Verdict,
   now: Date,
 ): Promise<void> {
-  const set = { verdict, reason: failedReason(verdict.reason, await nextTryOf(tx, allocation)) };
+  const set = { verdict, reason: failedReason(verdict.reason, await findQueuedTry(tx, allocation)) };
   await writeRows(tx, 'allocations', 'allocation_id', Object.keys(set), [{ ...allocation, ...set }]);
   await recordEvidence(tx, [
     {

@@ -5,7 +5,7 @@
 import type { AllocationId, CorrelationId, KnownIds, WorkflowId } from '../../base/ids.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Transaction } from '../pg/database.ts';
-import { holdersOf } from '../rows/allocations.ts';
+import { findHolders } from '../rows/allocations.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { writeRows } from './transition-rules.ts';
 
@@ -110,7 +110,7 @@ export const bindNodeToOperation = (
 export async function fillAllocationIds(tx: Transaction, facts: KnownIds[]): Promise<void> {
   const incomplete = facts.filter((fact) => fact.allocation_id === undefined);
   if (incomplete.length === 0) return;
-  const holders = await holdersOf(
+  const holders = await findHolders(
     tx,
     incomplete.flatMap((fact) => fact.node_id ?? []),
   );

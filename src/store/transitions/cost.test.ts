@@ -34,13 +34,16 @@ describe('cost and concurrency', () => {
     const ids = (
       await db.query<{ node_id: NodeId }>(
         `insert into nodes (node_id, pool, pool_generation, name, status, status_since, node_instance_id, deadline_at, created_at)
-         select 'node_many_' || i, 'test', 1, 'many-' || i, 'offline', $1, 'inst_many_' || i, $1, $1 from generate_series(1, 1001) as i returning node_id`,
+         select 'node_many_' || i, 'test', 1, 'many-' || i, 'offline', $1, 'inst_many_' || i, $1, $1
+         from generate_series(1, 1001) as i
+         returning node_id`,
         [fleet.now()],
       )
     ).map((row) => row.node_id);
     await db.query(
       `insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, created_at)
-       select 'alloc_many_' || i, 'test', 'node_many_' || i, 'acme', 'active', $1, 'c', $1 from generate_series(1, 1001) as i`,
+       select 'alloc_many_' || i, 'test', 'node_many_' || i, 'acme', 'active', $1, 'c', $1
+       from generate_series(1, 1001) as i`,
       [fleet.now()],
     );
     const failNodes = async (nodes: NodeId[]) => {
@@ -58,7 +61,10 @@ describe('cost and concurrency', () => {
     expect(await failNodes(ids.slice(1))).toBe(one);
     expect(one).toBeLessThan(10);
     const [failedAllocations] = await db.query<{ count: number }>(
-      `select count(*)::int as count from allocations where allocation_id like 'alloc_many_%' and status = 'failed'`,
+      `select count(*)::int as count
+       from allocations
+       where allocation_id like 'alloc_many_%'
+         and status = 'failed'`,
     );
     expect(failedAllocations?.count).toBe(1001);
   });

@@ -1,7 +1,7 @@
 /**
- * Moves deadlines outside transitions: for an operator, an advance, granted capacity, or an outage
- * of the control plane. An allocation that waits for the node shares its deadline, so both move
- * together.
+ * Moves deadlines outside transitions: for an operator, an advance, granted capacity, a retried
+ * release, or an outage of the control plane. An allocation that waits for the node shares its
+ * deadline, so both move together.
  */
 import { secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
@@ -30,7 +30,7 @@ export interface MovedBy {
 
 /**
  * Clears an observe-only verdict of a sweep, because the sweep decides again. A verdict from a
- * machine's report stays, because the machine does not repeat the report.
+ * machine's report stays, because no sweep would record it again.
  */
 const remainingWouldHave = ({ would_have }: NodeRow) => (would_have && isNodeRule(would_have.rule) ? null : would_have);
 
@@ -78,11 +78,11 @@ export async function moveDeadlines(
       moves.map(({ node }) => node.node_id),
     ],
   );
-  const movedTo = new Map(moves.map((move) => [move.node.node_id as string, move]));
+  const moveByNode = new Map(moves.map((move) => [move.node.node_id as string, move]));
   await recordEvidence(
     tx,
     allocations.map(({ allocation_id, correlation_id, workflow_id, node_id }) => {
-      const move = movedTo.get(node_id);
+      const move = moveByNode.get(node_id);
       return {
         at: now,
         layer: by.layer,
@@ -100,7 +100,7 @@ export async function moveDeadlines(
   return rows;
 }
 
-/** Renews the whole budget of a `cleaning` node for a retried release. The row is locked. */
+/** Renews the whole budget of a `cleaning` node for a retried release. The caller locked it. */
 export async function renewCleaning(
   tx: Transaction,
   node: NodeRow | undefined,

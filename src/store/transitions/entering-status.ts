@@ -42,10 +42,10 @@ function verdictOf(
 }
 
 /**
- * The seconds from which the next budget is computed. The rescue window of a failed boot follows
- * from the budget of that boot, even if another was learned since.
+ * Returns the requested seconds for the next budget. For a failed boot with a learned budget, these
+ * are that budget: the rescue window follows from it, even if another was learned since.
  */
-export const bootSeconds = (
+export const resolveRequestedSeconds = (
   node: Pick<NodeRow, 'status' | 'budget_seconds' | 'budget_source' | 'requested_provision_seconds'>,
   to: NodeStatus,
 ): number | null =>
@@ -53,7 +53,7 @@ export const bootSeconds = (
     ? node.budget_seconds
     : node.requested_provision_seconds;
 
-export function enteredColumns(
+export function computeStatusColumns(
   from: NodeStatus | 'new',
   to: NodeStatus,
   cause: TransitionCause,

@@ -4,9 +4,9 @@
  */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Verdict } from '../../contract/node.ts';
-import { decidedByTime } from '../../lifecycle/deadlines/rescue-window.ts';
+import { timeOnlyRules } from '../../lifecycle/deadlines/rescue-window.ts';
 import type { Transaction } from '../pg/database.ts';
-import { holdersOf, lockAllocation } from '../rows/allocations.ts';
+import { findHolders, lockAllocation } from '../rows/allocations.ts';
 import { lockNode } from '../rows/nodes.ts';
 import { recordAllocationCause } from './amend-allocation.ts';
 import { amendNode } from './amend-node.ts';
@@ -19,7 +19,7 @@ export interface LateCause {
   message: string;
 }
 
-const explainVerdict = (verdict: Verdict, cause: string): Verdict => ({
+const addCause = (verdict: Verdict, cause: string): Verdict => ({
   ...verdict,
   reason: `${cause}; found out after it was given up: ${verdict.reason}`,
   certain: true,
@@ -29,14 +29,14 @@ const explainVerdict = (verdict: Verdict, cause: string): Verdict => ({
 export async function attachLateCause(tx: Transaction, cause: LateCause, now: Date): Promise<boolean> {
   const node = await lockNode(tx, cause.node_id);
   if (node?.status !== 'failed' || node.node_instance_id !== cause.node_instance_id) return false;
-  if (!node.verdict || node.verdict.certain || !decidedByTime.includes(node.verdict.rule)) return false;
-  const set = { verdict: explainVerdict(node.verdict, cause.message), observed_state: 'exited', observed_at: now };
+  if (!node.verdict || node.verdict.certain || !timeOnlyRules.includes(node.verdict.rule)) return false;
+  const set = { verdict: addCause(node.verdict, cause.message), observed_state: 'exited', observed_at: now };
   const data = { code: cause.code, certain: true };
   const fact = { at: now, layer: 'provider', kind: 'node.explained', summary: cause.message, data } as const;
   await amendNode(tx, node, set, fact);
-  const holder = (await holdersOf(tx, [node.node_id])).get(node.node_id);
+  const holder = (await findHolders(tx, [node.node_id])).get(node.node_id);
   const allocation = holder && (await lockAllocation(tx, holder));
   if (!allocation?.verdict || allocation.status !== 'failed') return true;
-  await recordAllocationCause(tx, allocation, explainVerdict(allocation.verdict, cause.message), now);
+  await recordAllocationCause(tx, allocation, addCause(allocation.verdict, cause.message), now);
   return true;
 }

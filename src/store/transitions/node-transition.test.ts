@@ -20,7 +20,7 @@ import {
   pairedWith,
 } from '../../lifecycle/model/transitions.ts';
 import { type Database, isUniqueViolation } from '../pg/database.ts';
-import { allocationNow, type Fleet, nodeNow, testFleet, testPool } from '../testing/fleet.ts';
+import { type Fleet, readAllocationRow, readNodeRow, testFleet, testPool } from '../testing/fleet.ts';
 import { moveAllocations } from './allocation-transition.ts';
 import type { NodeMove } from './node-move.ts';
 import { createNode, transition } from './node-transition.ts';
@@ -61,7 +61,7 @@ describe('nodes', () => {
       const before = (await factsOf('node_id', node.node_id)).length;
       const [outcome] = await fleet.move({ node_id: node.node_id, to, by, reason: 'test' });
       expect(outcome, `${from} → ${to} by ${by}`).toMatchObject({ moved: true, from });
-      const after = await nodeNow(db, node.node_id);
+      const after = await readNodeRow(db, node.node_id);
       expect(outcome?.moved && outcome.node).toEqual(after);
       expect(after.status).toBe(to);
       expect(after.deadline_at !== null).toBe(nodeStatuses[to].deadline !== null);
@@ -88,7 +88,7 @@ describe('nodes', () => {
   test('refuses every move without an edge and changes nothing', async () => {
     for (const from of nodeStatusNames) {
       const node = await fleet.node(from);
-      const row = await nodeNow(db, node.node_id);
+      const row = await readNodeRow(db, node.node_id);
       const before = (await factsOf('node_id', node.node_id)).length;
       const moves = nodeStatusNames.flatMap((to) =>
         everyCause
@@ -96,11 +96,11 @@ describe('nodes', () => {
           .map((by): NodeMove => ({ node_id: node.node_id, to, by, reason: 'wrong' })),
       );
       const outcomes = await db.transaction((tx) => transition(tx, moves, fleet.now(), fleet.environment));
-      for (const [at, outcome] of outcomes.entries()) {
-        const because = moves[at]?.to === from ? 'already_there' : 'no_such_edge';
+      for (const [index, outcome] of outcomes.entries()) {
+        const because = moves[index]?.to === from ? 'already_there' : 'no_such_edge';
         expect(outcome).toMatchObject({ moved: false, because });
       }
-      expect(await nodeNow(db, node.node_id)).toEqual(row);
+      expect(await readNodeRow(db, node.node_id)).toEqual(row);
       expect((await factsOf('node_id', node.node_id)).length).toBe(before);
     }
   });
@@ -117,7 +117,7 @@ describe('nodes', () => {
 
   test('refuses a move that a former instance requests', async () => {
     const node = await fleet.node('starting');
-    const row = await nodeNow(db, node.node_id);
+    const row = await readNodeRow(db, node.node_id);
     const before = await factsOf('node_id', node.node_id);
     const [outcome] = await fleet.move({
       node_id: node.node_id,
@@ -127,7 +127,7 @@ describe('nodes', () => {
       reason: 'test',
     });
     expect(outcome).toMatchObject({ moved: false, because: 'instance_fenced' });
-    expect(await nodeNow(db, node.node_id)).toEqual(row);
+    expect(await readNodeRow(db, node.node_id)).toEqual(row);
     expect(await factsOf('node_id', node.node_id)).toEqual(before);
   });
 
@@ -137,7 +137,7 @@ describe('nodes', () => {
     expect(await fleet.move({ ...move, node_id: node.node_id, from: ['failed'] })).toMatchObject([
       { moved: false, because: 'status_moved_on' },
     ]);
-    expect(await fleet.move({ ...move, node_id: 'node_nobody' as NodeId })).toMatchObject([
+    expect(await fleet.move({ ...move, node_id: 'node_unknown' as NodeId })).toMatchObject([
       { moved: false, because: 'not_found', node: null },
     ]);
   });
@@ -146,8 +146,8 @@ describe('nodes', () => {
     const node = await fleet.node('ready');
     const allocation = await fleet.allocation('active', node);
     const [row, allocationBefore] = [
-      await nodeNow(db, node.node_id),
-      await allocationNow(db, allocation.allocation_id),
+      await readNodeRow(db, node.node_id),
+      await readAllocationRow(db, allocation.allocation_id),
     ];
     const before = await factsOf('node_id', node.node_id);
     await expect(
@@ -159,8 +159,8 @@ describe('nodes', () => {
         throw new Error('roll back');
       }),
     ).rejects.toThrow('roll back');
-    expect(await nodeNow(db, node.node_id)).toEqual(row);
-    expect(await allocationNow(db, allocation.allocation_id)).toEqual(allocationBefore);
+    expect(await readNodeRow(db, node.node_id)).toEqual(row);
+    expect(await readAllocationRow(db, allocation.allocation_id)).toEqual(allocationBefore);
     expect(await factsOf('node_id', node.node_id)).toEqual(before);
   });
 });
@@ -181,7 +181,7 @@ describe('allocations', () => {
         reason: 'test',
       });
       expect(outcome, `${from} → ${to} by ${by}`).toMatchObject({ moved: true, from });
-      const after = await allocationNow(db, allocation.allocation_id);
+      const after = await readAllocationRow(db, allocation.allocation_id);
       expect(outcome?.moved && outcome.allocation).toEqual(after);
       expect(after).toMatchObject({ status: to, reason: 'test' });
       expect(after.deadline_at !== null).toBe(allocationStatuses[to].deadline !== null);
@@ -197,7 +197,7 @@ describe('allocations', () => {
   test('refuses every move without an edge and changes nothing', async () => {
     for (const from of allocationStatusNames) {
       const { allocation_id } = await fleet.allocation(from);
-      const row = await allocationNow(db, allocation_id);
+      const row = await readAllocationRow(db, allocation_id);
       const before = await factsOf('allocation_id', allocation_id);
       const moves = allocationStatusNames.flatMap((to) =>
         everyCause
@@ -206,7 +206,7 @@ describe('allocations', () => {
       );
       const outcomes = await db.transaction((tx) => moveAllocations(tx, moves, fleet.now(), fleet.environment));
       for (const outcome of outcomes) expect(outcome.moved).toBe(false);
-      expect(await allocationNow(db, allocation_id)).toEqual(row);
+      expect(await readAllocationRow(db, allocation_id)).toEqual(row);
       expect(await factsOf('allocation_id', allocation_id)).toEqual(before);
     }
   });
@@ -226,7 +226,7 @@ describe('allocations', () => {
 
 describe('paired changes', () => {
   const cases = pairedChanges.flatMap((pair) =>
-    pair.node.from.map((from) => ({ from, to: pair.node.to, ...{ allocation: pair.allocation } })),
+    pair.node.from.map((from) => ({ from, to: pair.node.to, allocation: pair.allocation })),
   );
 
   test.for(cases)(
@@ -247,7 +247,7 @@ describe('paired changes', () => {
       if (!by) throw new Error('the pair has no edge');
       const [outcome] = await fleet.move({ node_id: node.node_id, to, by, reason: 'test' });
       expect(outcome).toMatchObject({ moved: true });
-      const after = await allocationNow(db, allocationRow.allocation_id);
+      const after = await readAllocationRow(db, allocationRow.allocation_id);
       expect(after).toMatchObject({ status: allocation.to, reason: 'test' });
       const facts = await db.query<{ transaction_id: string; kind: string }>(
         `select xmin::text as transaction_id, kind
@@ -261,7 +261,7 @@ describe('paired changes', () => {
       expect(facts.map((fact) => fact.kind).sort()).toEqual([`allocation.${allocation.to}`, `node.${to}`].sort());
       expect(facts[0]?.transaction_id).toBe(facts[1]?.transaction_id);
       const sharesDeadline = ['provision', 'rescue'].includes(allocationStatuses[allocation.to].deadline ?? '');
-      const movedNode = await nodeNow(db, node.node_id);
+      const movedNode = await readNodeRow(db, node.node_id);
       if (sharesDeadline && movedNode.deadline_at) expect(after.deadline_at).toEqual(movedNode.deadline_at);
     },
   );
@@ -272,7 +272,7 @@ describe('paired changes', () => {
       const allocationRow = await fleet.allocation(status, node);
       await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' });
       const pair = pairedWith('offline', 'failed').find(({ from }) => from === status);
-      expect((await allocationNow(db, allocationRow.allocation_id)).status).toBe(pair?.to ?? status);
+      expect((await readAllocationRow(db, allocationRow.allocation_id)).status).toBe(pair?.to ?? status);
     }
   });
 
@@ -283,8 +283,8 @@ describe('paired changes', () => {
     await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
     await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' });
     await fleet.move({ node_id: node.node_id, to: 'starting', by: 'late-registration', reason: 'it is back' });
-    expect((await allocationNow(db, former.allocation_id)).status).toBe('failed');
-    expect((await allocationNow(db, latest.allocation_id)).status).toBe('provisioning');
+    expect((await readAllocationRow(db, former.allocation_id)).status).toBe('failed');
+    expect((await readAllocationRow(db, latest.allocation_id)).status).toBe('provisioning');
   });
 
   test('facts of a node carry the id of its holder, and no allocation after the release', async () => {
@@ -300,6 +300,6 @@ describe('paired changes', () => {
     await fleet.moveAllocation({ ...release, to: 'releasing', by: 'release' });
     await fleet.moveAllocation({ ...release, to: 'released', by: 'proof' });
     expect(await move('ready')).toBeNull();
-    expect((await allocationNow(db, former.allocation_id)).status).toBe('failed');
+    expect((await readAllocationRow(db, former.allocation_id)).status).toBe('failed');
   });
 });

@@ -10,20 +10,20 @@ import type { NodeId } from '../../base/ids.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { causes, findEdge, nodeEdges, pairedWith } from '../../lifecycle/model/transitions.ts';
-import { endedBoot, keepBootSamples } from '../boots/boot-samples.ts';
+import { storeBootSamples, toBootSample } from '../boots/boot-samples.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
-import { expectBeats, expectedBeat } from '../heartbeats/expected-heartbeats.ts';
+import { expectBeats, toExpectedBeat } from '../heartbeats/expected-heartbeats.ts';
 import { byIds } from '../pg/by-ids.ts';
 import type { Transaction } from '../pg/database.ts';
-import { redactedRows, wordColumns } from '../pg/redacted-rows.ts';
+import { redactRows, textColumns } from '../pg/redacted-rows.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { documentOfGeneration } from '../rows/pools.ts';
 import { type AllocationMove, moveAllocations, noticeOf, notifyAllocations } from './allocation-transition.ts';
 import { fillAllocationIds } from './amend-node.ts';
-import { bootSeconds, enteredColumns, factOf, type TransitionCause } from './entering-status.ts';
+import { computeStatusColumns, factOf, resolveRequestedSeconds, type TransitionCause } from './entering-status.ts';
 import type { NodeMove } from './node-move.ts';
 import { insertRow, type Refusal, requireMoved, type TransitionEnvironment, writeChanged } from './transition-rules.ts';
-import { isRecorded, recordWouldHave, wouldHave } from './would-have.ts';
+import { isRecorded, recordWouldHave, toObservedMove } from './would-have.ts';
 
 export type NodeMoveOutcome =
   | { moved: true; node: NodeRow; from: NodeStatus }
@@ -49,7 +49,7 @@ function refusalOf(node: LockedNode, move: NodeMove, { decide }: TransitionEnvir
   // A person may move a node of an observe-only pool, for example by applying a held verdict.
   const isAutomatic = !move.actor;
   return isAutomatic && decide.isObserveOnly(move.by, causes[move.by].trigger, node.pool_document.mode)
-    ? 'observed'
+    ? 'observe_only'
     : undefined;
 }
 
@@ -62,10 +62,18 @@ function noticesOf(outcome: NodeMoveOutcome): { node_id: NodeId; reason: string 
 function applyMove(locked: LockedNode, move: NodeMove, now: Date, environment: TransitionEnvironment) {
   const { status: from, status_since: from_since } = locked;
   const set = {
-    ...enteredColumns(from, move.to, move, locked.pool_document, bootSeconds(locked, move.to), now, environment),
+    ...computeStatusColumns(
+      from,
+      move.to,
+      move,
+      locked.pool_document,
+      resolveRequestedSeconds(locked, move.to),
+      now,
+      environment,
+    ),
     ...move.set,
   };
-  const boot = endedBoot(locked, move, now);
+  const boot = toBootSample(locked, move, now);
   Object.assign(locked, set);
   const { pool_document: _, ...node } = locked;
   return {
@@ -74,7 +82,7 @@ function applyMove(locked: LockedNode, move: NodeMove, now: Date, environment: T
     from_since,
     set,
     boot,
-    beat: expectedBeat(locked),
+    beat: toExpectedBeat(locked),
     fact: factOf(from, node, move, set, now),
   };
 }
@@ -93,15 +101,15 @@ export async function transition(
   const changed = new Map<NodeId, object>();
   const facts: Fact[] = [];
   const paired: AllocationMove[] = [];
-  const boots: ReturnType<typeof endedBoot>[] = [];
-  const beats: ReturnType<typeof expectedBeat>[] = [];
-  const observed: ReturnType<typeof wouldHave>[] = [];
+  const boots: ReturnType<typeof toBootSample>[] = [];
+  const beats: ReturnType<typeof toExpectedBeat>[] = [];
+  const observed: ReturnType<typeof toObservedMove>[] = [];
 
   const outcomes = moves.map((move): NodeMoveOutcome => {
     const locked = nodes.get(move.node_id);
     if (!locked) return { moved: false, because: 'not_found', node: null };
     const refusal = refusalOf(locked, move, environment);
-    if (refusal === 'observed' && !isRecorded(locked, move)) observed.push(wouldHave(locked, move, now));
+    if (refusal === 'observe_only' && !isRecorded(locked, move)) observed.push(toObservedMove(locked, move, now));
     if (refusal) return { moved: false, because: refusal, node: locked };
     const { node, from, from_since, set, boot, beat, fact } = applyMove(locked, move, now, environment);
     boots.push(boot);
@@ -127,7 +135,7 @@ export async function transition(
   });
 
   await writeChanged(tx, 'nodes', 'node_id', changed);
-  await keepBootSamples(tx, boots);
+  await storeBootSamples(tx, boots);
   await expectBeats(tx, beats);
   await notifyAllocations(tx, outcomes.flatMap(noticesOf), now);
   requireMoved(await moveAllocations(tx, paired, now, environment), 'not_found', 'status_moved_on');
@@ -152,7 +160,7 @@ export type NewNode = Pick<
 >;
 
 /** Builds the row of a new node with the status `provisioning`. */
-function newNodeRow(
+function buildNodeRow(
   fresh: NewNode,
   pool: PoolDocument,
   cause: TransitionCause,
@@ -166,7 +174,7 @@ function newNodeRow(
     waiting_for: null,
     prerequisites: null,
     drain_then: null,
-    ...enteredColumns('new', 'provisioning', cause, pool, fresh.requested_provision_seconds, now, environment),
+    ...computeStatusColumns('new', 'provisioning', cause, pool, fresh.requested_provision_seconds, now, environment),
     registered_at: null,
     endpoint: null,
     reported_status: null,
@@ -185,7 +193,7 @@ export async function createNode(
   now: Date,
   environment: TransitionEnvironment,
 ): Promise<NodeRow> {
-  const node = newNodeRow(fresh, pool, cause, now, environment);
+  const node = buildNodeRow(fresh, pool, cause, now, environment);
   await insertRow(tx, 'nodes', { ...node });
   const facts = [factOf('new', node, cause, node, now)];
   await fillAllocationIds(tx, facts);
@@ -200,7 +208,7 @@ export interface Newcomer {
   cause: TransitionCause;
   now: Date;
   /** The move that follows in the same transaction, if any. */
-  onward(node: NodeRow): NodeMove | undefined;
+  planMove(node: NodeRow): NodeMove | undefined;
 }
 
 /** Writes each row once, with evidence of both changes. Returns undefined for a taken name. */
@@ -209,11 +217,11 @@ export async function createNewcomers(
   newcomers: readonly Newcomer[],
   environment: TransitionEnvironment,
 ): Promise<(NodeRow | undefined)[]> {
-  const arrivals = newcomers.map(({ fresh, pool, cause, now, onward }) => {
-    const node = newNodeRow(fresh, pool, cause, now, environment);
+  const arrivals = newcomers.map(({ fresh, pool, cause, now, planMove }) => {
+    const node = buildNodeRow(fresh, pool, cause, now, environment);
     // A new machine has no holder, and null saves the lookup.
     const created = factOf('new', node, { ...cause, allocation_id: null }, node, now);
-    const move = onward(node);
+    const move = planMove(node);
     if (!move) return { node, facts: [created], boot: undefined };
     const locked = { ...node, pool_document: pool };
     const refusal = refusalOf(locked, move, environment);
@@ -222,9 +230,9 @@ export async function createNewcomers(
     return { node: started.node, facts: [created, started.fact], boot: started.boot };
   });
   const rows = arrivals.map(({ node }) => node);
-  const written = new Set(await insertUnlessNamed(tx, rows));
+  const written = new Set(await insertUnlessNameTaken(tx, rows));
   const inserted = arrivals.filter(({ node }) => written.has(node.node_id));
-  await keepBootSamples(
+  await storeBootSamples(
     tx,
     inserted.map(({ boot }) => boot),
   );
@@ -236,7 +244,7 @@ export async function createNewcomers(
 }
 
 /** Inserts rows in the order of their names, so that two batches cannot deadlock. */
-async function insertUnlessNamed(tx: Transaction, rows: readonly NodeRow[]): Promise<NodeId[]> {
+async function insertUnlessNameTaken(tx: Transaction, rows: readonly NodeRow[]): Promise<NodeId[]> {
   const [first] = rows;
   if (!first) return [];
   const columns = Object.keys(first).join(', ');
@@ -247,7 +255,7 @@ async function insertUnlessNamed(tx: Transaction, rows: readonly NodeRow[]): Pro
      order by pool, name
      on conflict (pool, name) where status <> 'retired' do nothing
      returning node_id`,
-    [redactedRows(tx.redact, rows, wordColumns)],
+    [redactRows(tx.redact, rows, textColumns)],
     { prepared: true },
   );
   return inserted.map(({ node_id }) => node_id);

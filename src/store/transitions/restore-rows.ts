@@ -5,7 +5,7 @@
  */
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
-import { type Compared, type ComparedTable, compareAllocation, compareNode } from '../history/row-comparison.ts';
+import { type ComparedTable, compareAllocation, compareNode, type RowSides } from '../history/row-comparison.ts';
 import type { Transaction } from '../pg/database.ts';
 import { type AllocationRow, lockAllocation } from '../rows/allocations.ts';
 import type { Side } from '../rows/findings.ts';
@@ -21,7 +21,7 @@ export interface RestoreRequest {
 
 interface LockedRow {
   row: NodeRow | AllocationRow;
-  difference: Compared | undefined;
+  difference: RowSides | undefined;
   key: 'node_id' | 'allocation_id';
   ids: Pick<Fact, 'node_id' | 'node_instance_id' | 'allocation_id' | 'correlation_id' | 'workflow_id'>;
 }

@@ -22,17 +22,17 @@ import type { BudgetPhase } from '../../lifecycle/model/states.ts';
 import { type Cause, causes, type Trigger } from '../../lifecycle/model/transitions.ts';
 import { byIds } from '../pg/by-ids.ts';
 import type { Row, Transaction } from '../pg/database.ts';
-import { redactedRows, wordColumns } from '../pg/redacted-rows.ts';
+import { redactRows, textColumns } from '../pg/redacted-rows.ts';
 import type { KnownDocument } from '../rows/pools.ts';
 
-/** `observed` means that the pool is observe-only, so the move was only recorded. */
+/** `observe_only`: the pool is observe-only, so the move was only recorded. */
 export type Refusal =
   | 'not_found'
   | 'instance_fenced'
   | 'already_there'
   | 'status_moved_on'
   | 'no_such_edge'
-  | 'observed';
+  | 'observe_only';
 
 type Outcome = { moved: true } | { moved: false; because: Refusal };
 
@@ -107,8 +107,8 @@ export function budgetOf(
   });
 }
 
-/** Renders a PostgreSQL array of values that need no escaping: numbers, ctids, our own ids. */
-export const listOf = (values: readonly (string | number | null)[]): string =>
+/** For values that need no escaping: numbers and our own ids. */
+export const toArrayLiteral = (values: readonly (string | number | null)[]): string =>
   `{${values.map((value) => (value === null ? 'NULL' : `"${value}"`)).join()}}`;
 
 /** Returns the type of a column from its name, which means the same in both tables. */
@@ -140,10 +140,10 @@ export async function writeRows<R extends Row>(
      where target.${key} = source.${key}
        and ${condition}`,
     [
-      redactedRows(
+      redactRows(
         tx.redact,
         rows.map((row) => Object.fromEntries(sent.map((column) => [column, row[column as keyof R]]))),
-        wordColumns,
+        textColumns,
       ),
       value,
     ],
@@ -171,7 +171,7 @@ export async function insertRow<R extends Row>(tx: Transaction, table: 'nodes' |
     `insert into ${table} (${columns})
      select ${columns}
      from jsonb_populate_recordset(null::${table}, $1::jsonb)`,
-    [redactedRows(tx.redact, [row], wordColumns)],
+    [redactRows(tx.redact, [row], textColumns)],
     { prepared: true },
   );
 }

@@ -16,7 +16,7 @@ interface ObservedMove {
   would_have: WouldHave;
 }
 
-export const wouldHave = (node: ObservedNode, move: NodeMove, now: Date): ObservedMove => ({
+export const toObservedMove = (node: ObservedNode, move: NodeMove, now: Date): ObservedMove => ({
   node,
   move,
   would_have: { rule: move.by, to: move.to, reason: move.reason, at: now.toISOString() },

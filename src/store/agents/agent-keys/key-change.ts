@@ -1,8 +1,8 @@
 /**
  * Changes the key with which an agent signs its proofs. A new key that the former key signed is
- * proven. A key without that signature is stored too, because the machine may have lost its former
- * key, but its proofs count only after an operator accepts it. Until then the last proven key stays
- * valid. If the agent signs with that key, it becomes the agent's key again.
+ * proven. The machine may have lost its former key, so a key without that signature is stored too,
+ * but its proofs count only after an operator accepts it. Until then the last proven key stays
+ * valid, and becomes the key of the agent again when the agent signs with it.
  */
 import { fingerprintOf, isSignedWith } from '../../../base/credentials/ed25519.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../../base/ids.ts';
@@ -101,9 +101,9 @@ async function judgeChange(
   if (key === trusted) return 'restored';
   // A signature by an unproven key proves nothing.
   if (isSignedBy(trusted, former, key, request)) return 'signed';
-  const isUnserved =
+  const isBeforeUse =
     via === 'enrollment_token' && former.key_unproven_since === null && !(await hasServed(tx, node_id));
-  return isUnserved ? 'harmless' : 'unproven';
+  return isBeforeUse ? 'harmless' : 'unproven';
 }
 
 /** Returns the key to store with the registration, and records a change of key as evidence. */
@@ -141,7 +141,7 @@ export async function restoreKey(
   await recordChange(tx, 'restored', change, { ...context, node_id, node_instance_id });
 }
 
-export async function keyStanding(db: Queryable, id: NodeInstanceId): Promise<KeyStanding | undefined> {
+export async function readKeyStanding(db: Queryable, id: NodeInstanceId): Promise<KeyStanding | undefined> {
   const [row] = await db.query<KeyStanding>(
     `select agent_public_key, key_unproven_since, trusted_public_key
      from instances

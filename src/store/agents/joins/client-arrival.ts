@@ -4,7 +4,7 @@ import type { Transaction } from '../../pg/database.ts';
 import type { Arrival } from '../registration-types.ts';
 
 /** Runs in the registration's transaction, so that a crash leaves no name without its client. */
-export async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: Arrival | undefined): Promise<void> {
+export async function storeArrival(tx: Transaction, id: NodeInstanceId, arrival: Arrival | undefined): Promise<void> {
   if (!arrival) return;
   const { protocol, announced_interval_seconds, client_instance, join_token_id, client_processes } = arrival;
   await tx.query(
@@ -31,7 +31,7 @@ export async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: 
  * machine may still use that token after it registered with another one, even if the token is
  * spent.
  */
-export async function keepEarlierToken(tx: Transaction, id: NodeInstanceId, next: string): Promise<void> {
+export async function addEarlierToken(tx: Transaction, id: NodeInstanceId, next_token_id: string): Promise<void> {
   await tx.query(
     `update instances
      set earlier_join_token_ids = array_append(earlier_join_token_ids, join_token_id)
@@ -43,6 +43,6 @@ export async function keepEarlierToken(tx: Transaction, id: NodeInstanceId, next
          from join_tokens earlier
          where earlier.token_id = instances.join_token_id
            and earlier.max_uses is not null)`,
-    [id, next],
+    [id, next_token_id],
   );
 }

@@ -6,7 +6,7 @@ import type { Protocol } from '../../../contract/compat/protocol.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import type { ContestReason } from '../../../lifecycle/joins/contest.ts';
 import type { Database, Transaction } from '../../pg/database.ts';
-import { holdersOf } from '../../rows/allocations.ts';
+import { findHolders } from '../../rows/allocations.ts';
 import { endFindings, noteDisagreements, standingFindings } from '../../rows/findings.ts';
 import type { NodeRow } from '../../rows/nodes.ts';
 
@@ -36,12 +36,12 @@ const originOf = (url: string | null): string | null =>
   url !== null && URL.canParse(url) ? new URL(url).origin : null;
 
 /** A repeat within this time is not recorded. */
-const quietSeconds = 60;
+const minRepeatSeconds = 60;
 
-export async function noteContested(db: Database, contest: Contest, clock: Clock, now: Date): Promise<void> {
+export async function recordContest(db: Database, contest: Contest, clock: Clock, now: Date): Promise<void> {
   const { node, because, protocol, endpoint, join_token_id, source, holder_source } = contest;
   await db.transaction(async (tx) => {
-    const holders = await holdersOf(tx, [node.node_id]);
+    const holders = await findHolders(tx, [node.node_id]);
     const finding = {
       finding_id: newFindingId(clock),
       what: 'name_contested' as const,
@@ -60,12 +60,12 @@ export async function noteContested(db: Database, contest: Contest, clock: Clock
       },
     };
     // One refused registration confirms the finding, so it opens at once.
-    await noteDisagreements(tx, [finding], secondsLater(now, -quietSeconds), now, () => true);
+    await noteDisagreements(tx, [finding], secondsLater(now, -minRepeatSeconds), now, () => true);
   });
 }
 
-/** Closes the findings of a machine that proved its identity: it had asked for its own name. */
-export async function settleContested(tx: Transaction, node_id: NodeId, now: Date): Promise<void> {
+/** Closes the findings of a machine that proved its identity, because the name is its own. */
+export async function closeContests(tx: Transaction, node_id: NodeId, now: Date): Promise<void> {
   const standing = await standingFindings(tx, ['name_contested'], [node_id]);
   await endFindings(tx, standing, 'the machine proved its identity', now);
 }

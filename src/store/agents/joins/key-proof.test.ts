@@ -10,7 +10,7 @@ import { ApiProblem } from '../../../contract/errors/errors.ts';
 import { type Installation, openInstallation } from '../../keys/installation.ts';
 import type { Database } from '../../pg/database.ts';
 import { createJoinToken } from '../../rows/tokens.ts';
-import { allocationNow, type Fleet, nodeNow, testFleet } from '../../testing/fleet.ts';
+import { type Fleet, readAllocationRow, readNodeRow, testFleet } from '../../testing/fleet.ts';
 import { fenceInstance, type InstanceRow, instanceByCredential } from '../instances.ts';
 import { register } from '../register.ts';
 import type { Registration } from '../registration-types.ts';
@@ -80,28 +80,28 @@ async function joinAndReady(keys: Keys, max_uses: number | null = null) {
 test('issues a new credential to an agent that proves its key, and keeps instance and allocation', async () => {
   const keys = newKeys();
   const { first, ...request } = await joinAndReady(keys, 1);
-  const held = await fleet.allocation('active', await nodeNow(db, first.node_id));
+  const held = await fleet.allocation('active', await readNodeRow(db, first.node_id));
   expect(await attempt({ ...request, agent_public_key: newKeys().public_key })).toBe('join_token_spent');
   const again = await attempt({ ...request, key_proof: signProof(keys, request, fleet.now()) });
   expect(again).toMatchObject({ node_instance_id: first.node_instance_id, first: false });
   const { credential = '' } = again as Registration;
   expect((await instanceByCredential(db, credential, fleet.now()))?.node_instance_id).toBe(first.node_instance_id);
   expect(await instanceByCredential(db, first.credential ?? '', fleet.now())).toBeUndefined();
-  expect(await nodeNow(db, first.node_id)).toMatchObject({ status: 'ready', restarts: 1 });
-  expect((await allocationNow(db, held.allocation_id)).status).toBe('active');
+  expect(await readNodeRow(db, first.node_id)).toMatchObject({ status: 'ready', restarts: 1 });
+  expect((await readAllocationRow(db, held.allocation_id)).status).toBe('active');
 });
 
 test('rescues a failed node and its allocation by a key proof within the rescue window', async () => {
   const keys = newKeys();
   const { first, ...request } = await joinAndReady(keys);
-  const held = await fleet.allocation('active', await nodeNow(db, first.node_id));
+  const held = await fleet.allocation('active', await readNodeRow(db, first.node_id));
   await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
   await fleet.move({ node_id: first.node_id, to: 'failed', by: 'offline-deadline', reason: 'gone for long' });
   expect(await attempt({ ...request, key_proof: signProof(keys, request, fleet.now()) })).toMatchObject({
     first: false,
   });
-  expect((await nodeNow(db, first.node_id)).status).toBe('starting');
-  expect((await allocationNow(db, held.allocation_id)).status).toBe('provisioning');
+  expect((await readNodeRow(db, first.node_id)).status).toBe('starting');
+  expect((await readAllocationRow(db, held.allocation_id)).status).toBe('provisioning');
 });
 
 test('accepts a proof once, within 300 s, and only for its name, token and address', async () => {
@@ -110,7 +110,7 @@ test('accepts a proof once, within 300 s, and only for its name, token and addre
   await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
   const other = await joinAndReady(newKeys());
   const now = fleet.now();
-  const wrong = {
+  const wrongRequests = {
     'of another key': { ...request, key_proof: signProof(newKeys(), request, now) },
     'of another key, sent with the stored key': {
       ...request,
@@ -122,7 +122,7 @@ test('accepts a proof once, within 300 s, and only for its name, token and addre
     'too old': { ...request, key_proof: signProof(keys, request, secondsLater(now, -301)) },
     'ahead of time': { ...request, key_proof: signProof(keys, request, secondsLater(now, 301)) },
   };
-  for (const [title, wrongRequest] of Object.entries(wrong))
+  for (const [title, wrongRequest] of Object.entries(wrongRequests))
     expect(await attempt(wrongRequest, now), title).toBe('identity_unproven');
   const key_proof = signProof(keys, request, now);
   expect(await attempt({ ...request, key_proof }, now)).toMatchObject({ first: false });

@@ -2,7 +2,7 @@
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import type { Transaction } from '../../pg/database.ts';
-import { holdersOf } from '../../rows/allocations.ts';
+import { findHolders } from '../../rows/allocations.ts';
 import type { NodeRow } from '../../rows/nodes.ts';
 import { type JoinTokenRow, spendJoinToken } from '../../rows/tokens.ts';
 import type { InstanceRow } from '../instances.ts';
@@ -12,8 +12,17 @@ import { NameContested } from './contested-names.ts';
 import type { KeyProofResult } from './key-proof.ts';
 import { spentProblem } from './token-validity.ts';
 
-/** Statuses in which a name is held by a live instance. */
-export const nameHeld: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'draining', 'cleaning', 'quarantined'];
+const nameHoldingStatuses: readonly NodeStatus[] = [
+  'starting',
+  'ready',
+  'degraded',
+  'draining',
+  'cleaning',
+  'quarantined',
+];
+
+/** Returns whether a live instance holds the name of a node with this status. */
+export const isNameHeld = (status: NodeStatus): boolean => nameHoldingStatuses.includes(status);
 
 const proofReasons: Record<Extract<KeyProofResult, { proven: false }>['because'], string> = {
   missing: 'the registration has no key proof',
@@ -31,7 +40,7 @@ export function unprovenProblem(
   instance: InstanceRow | undefined,
   proof: KeyProofResult,
 ): ApiProblem {
-  const isHeld = nameHeld.includes(node.status);
+  const isHeld = isNameHeld(node.status);
   const code = isHeld ? 'name_taken' : 'identity_unproven';
   const why = proof.proven ? '' : `; ${proofReasons[proof.because]}`;
   const detail = `${node.name} is ${node.status} in pool ${node.pool}${why}.`;
@@ -53,7 +62,7 @@ export function unprovenProblem(
  * judged outside this transaction. Here, the row lock on the node keeps the holder current.
  */
 export async function requireUnchangedName(tx: Transaction, node: NodeRow, judged: JudgedName): Promise<void> {
-  const allocation_id = (await holdersOf(tx, [node.node_id])).get(node.node_id) ?? null;
+  const allocation_id = (await findHolders(tx, [node.node_id])).get(node.node_id) ?? null;
   const isSame =
     node.node_instance_id === judged.node_instance_id &&
     node.endpoint === judged.endpoint &&

@@ -26,7 +26,7 @@ export interface NameStanding {
   stale_seconds: number | null;
 }
 
-export async function nameStanding(
+export async function readNameStanding(
   db: Queryable,
   { pool, name }: { pool: string; name: string },
 ): Promise<NameStanding | undefined> {

@@ -1,4 +1,4 @@
-/** Tests that concurrent joins stay within `max_nodes`, at a constant number of statements. */
+/** Tests that concurrent joins stay within `max_nodes`, with few statements. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { newCorrelationId, newTokenId } from '../../../base/ids.ts';
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-async function poolOf(name: string, max_nodes: number, max_uses: number | null = null): Promise<string> {
+async function createPoolWithToken(name: string, max_nodes: number, max_uses: number | null = null): Promise<string> {
   await db.transaction((tx) => declarePool(tx, name, { name, driver: 'external', max_nodes }, fleet.now()));
   const token_id = newTokenId(fleet.clock);
   const token = { token_id, pool: name, expires_at: null, max_uses, created_at: fleet.now() };
@@ -47,7 +47,7 @@ const countAnswers = (answers: readonly string[]) =>
   Object.fromEntries([...Map.groupBy(answers, (answer) => answer)].map(([answer, all]) => [answer, all.length]));
 
 test('refuses joins beyond max_nodes', async () => {
-  const token = await poolOf('small', 2);
+  const token = await createPoolWithToken('small', 2);
   expect([await join(token, 'a'), await join(token, 'b'), await join(token, 'c')]).toEqual([
     'joined',
     'joined',
@@ -57,7 +57,7 @@ test('refuses joins beyond max_nodes', async () => {
 });
 
 test('fills a pool exactly when a rack joins through two replicas at once', async () => {
-  const token = await poolOf('rack', 30);
+  const token = await createPoolWithToken('rack', 30);
   // Each database object has its own batches, like a replica.
   const other: Database = { ...db };
   const answers = await Promise.all(
@@ -68,7 +68,7 @@ test('fills a pool exactly when a rack joins through two replicas at once', asyn
 });
 
 test('known names and repeated names take no place in the pool', async () => {
-  const token = await poolOf('mixed', 3);
+  const token = await createPoolWithToken('mixed', 3);
   await join(token, 'here');
   const answers = await Promise.all(
     ['here', 'here', 'new-1', 'new-1', 'new-2', 'new-3'].map((name) => join(token, name)),
@@ -77,7 +77,7 @@ test('known names and repeated names take no place in the pool', async () => {
 });
 
 test('needs less than one statement per machine for a mass join', async () => {
-  const token = await poolOf('large', 10_000);
+  const token = await createPoolWithToken('large', 10_000);
   let statements = 0;
   const countingDatabase = (): Database => ({
     ...db,
@@ -100,6 +100,7 @@ test('needs less than one statement per machine for a mass join', async () => {
   };
   const few = await statementsFor('few', 100);
   const many = await statementsFor('many', 400);
+  // A cost that grows with the square would be 16 times as high for four times the machines.
   expect(many / few).toBeLessThan(9);
   expect(many).toBeLessThan(400);
 });

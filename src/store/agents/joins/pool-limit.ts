@@ -12,10 +12,10 @@ interface PendingJoin {
 /** The first half of the advisory lock's key. The second half is a hash of the pool's name. */
 const poolLimitLock = 7_213_030;
 
-export const poolFull = ({ name, document }: PoolRow) =>
+export const poolFullProblem = ({ name, document }: PoolRow) =>
   new ApiProblem('pool_full', `The pool ${name} holds ${document.max_nodes} nodes at most.`);
 
-async function findJoinsBeyondLimit<Join extends PendingJoin>(
+async function findBeyondPoolLimit<Join extends PendingJoin>(
   tx: Transaction,
   pool: PoolRow,
   limit: number,
@@ -48,7 +48,7 @@ async function findJoinsBeyondLimit<Join extends PendingJoin>(
  * Returns the joins that their pool has no place for, in order of arrival. The caller holds the
  * pools locked for share.
  */
-export async function joinsBeyondLimit<Join extends PendingJoin>(
+export async function findJoinsBeyondLimit<Join extends PendingJoin>(
   tx: Transaction,
   joins: readonly Join[],
 ): Promise<Set<Join>> {
@@ -59,7 +59,7 @@ export async function joinsBeyondLimit<Join extends PendingJoin>(
     const [first] = pending;
     const limit = first?.pool.document.max_nodes;
     if (!first || limit === undefined) continue;
-    for (const join of await findJoinsBeyondLimit(tx, first.pool, limit, pending)) refused.add(join);
+    for (const join of await findBeyondPoolLimit(tx, first.pool, limit, pending)) refused.add(join);
   }
   return refused;
 }

@@ -25,7 +25,7 @@ export const spentProblem = ({ token_id, pool }: Pick<JoinTokenRow, 'token_id' |
   );
 
 /** Refuses unknown, revoked and expired tokens. A spent token stays valid with a key proof. */
-export function requireValid(join: JoinTokenRow | undefined, now: Date): JoinTokenRow {
+export function requireValidToken(join: JoinTokenRow | undefined, now: Date): JoinTokenRow {
   if (!join || join.revoked_at) throw new ApiProblem('join_token_invalid');
   if (hasExpired(join, now)) throw expiredProblem(join);
   return join;

@@ -107,12 +107,12 @@ it('discards a row that was read before a fact arrived, also with concurrent rea
   const node = await readyNode();
   const pausedReads = [1, 2].map(() => ({ read: Promise.withResolvers<void>(), go: Promise.withResolvers<void>() }));
   const [first, second] = pausedReads;
-  const turns = [...pausedReads];
+  const unansweredReads = [...pausedReads];
   const sessions = createAgentSessions(
     observedStore((text) => {
-      const turn = text.includes('tasks_waiting') ? turns.shift() : undefined;
-      turn?.read.resolve();
-      return turn?.go.promise;
+      const pausedRead = text.includes('tasks_waiting') ? unansweredReads.shift() : undefined;
+      pausedRead?.read.resolve();
+      return pausedRead?.go.promise;
     }),
   );
   const early = mustFind(sessions, node);
@@ -130,11 +130,11 @@ it('discards a row that was read before a fact arrived, also with concurrent rea
 it('keeps a fence that arrives during the lookup of the credential', async () => {
   const node = await readyNode();
   const id = node.node_instance_id as NodeInstanceId;
-  let once = false;
+  let isFenced = false;
   const sessions = createAgentSessions(
     observedStore(async (text) => {
-      if (once || !text.includes('instance.credential_hash in')) return;
-      once = true;
+      if (isFenced || !text.includes('instance.credential_hash in')) return;
+      isFenced = true;
       await db.query('update instances set fenced_at = now(), fence_reason = $2 where node_instance_id = $1', [
         id,
         'replaced',
@@ -169,9 +169,9 @@ it('returns the reason of a fence before its fact arrives, and drops the session
   await mustFind(sessions, node);
   const id = node.node_instance_id as NodeInstanceId;
   await db.transaction((tx) => fenceInstance(tx, id, { reason: 'it joined again', revoke: false }, fleet.now()));
-  expect(sessions.known(credentialOf(node)), 'before its fact arrives').toBeDefined();
-  expect(await sessions.whyFenced(id)).toBe('it joined again');
-  expect(sessions.known(credentialOf(node))).toBeUndefined();
+  expect(sessions.getCached(credentialOf(node)), 'before its fact arrives').toBeDefined();
+  expect(await sessions.forgetFenced(id)).toBe('it joined again');
+  expect(sessions.getCached(credentialOf(node))).toBeUndefined();
 });
 
 it('finds the next holder of a name after its fenced holder was looked up', async () => {
@@ -202,13 +202,13 @@ it('finds many agents by one query', async () => {
   const found = await findAll();
   expect(found.map(({ node_id }) => node_id)).toEqual(nodes.map((node) => node.node_id));
   expect(texts, 'one lookup and one update of the first use').toHaveLength(2);
-  for (const [index, node] of nodes.entries()) expect(sessions.known(credentialOf(node))).toBe(found[index]);
+  for (const [index, node] of nodes.entries()) expect(sessions.getCached(credentialOf(node))).toBe(found[index]);
 
   texts.length = 0;
   for (const node of nodes) {
     await moveOffline(node);
     for (const fact of await factsOf(node)) sessions.observe(fact);
-    expect(sessions.known(credentialOf(node)), 'an outdated session is not returned').toBeUndefined();
+    expect(sessions.getCached(credentialOf(node)), 'an outdated session is not returned').toBeUndefined();
   }
   expect((await findAll()).map(({ node_status }) => node_status)).toEqual(nodes.map(() => 'offline'));
   expect(texts, 'one query renews all').toHaveLength(1);
@@ -224,19 +224,19 @@ it('drops every credential of an instance', async () => {
     hashSecret(next),
   ]);
   expect(await sessions.find(next, fleet.now())).toMatchObject({ node_id: node.node_id });
-  expect(sessions.known(credentialOf(node)), 'the former one').toBeUndefined();
+  expect(sessions.getCached(credentialOf(node)), 'the former one').toBeUndefined();
   expect(await sessions.find(credentialOf(node), fleet.now())).toBeUndefined();
   sessions.forget(node.node_instance_id as NodeInstanceId);
-  expect(sessions.known(next)).toBeUndefined();
+  expect(sessions.getCached(next)).toBeUndefined();
 });
 
-it('reads every session again when it forgets all', async () => {
+it('reads every session again after it forgot all', async () => {
   const node = await readyNode();
   const sessions = createAgentSessions(db);
   const held = await mustFind(sessions, node);
   sessions.forgetAll();
   expect(held.is_outdated).toBe(true);
-  expect(sessions.known(credentialOf(node))).toBeUndefined();
+  expect(sessions.getCached(credentialOf(node))).toBeUndefined();
 });
 
 it('does not accept the name of a client as a credential', async () => {
@@ -249,12 +249,12 @@ it('does not accept the name of a client as a credential', async () => {
   expect(session).toMatchObject({ node_instance_id: node.node_instance_id });
   expect(await sessions.findByName(place), 'by name, from the cache').toBe(session);
   const nameAsCredential = `molecule ${pool} ${name}`;
-  expect(sessions.known(nameAsCredential)).toBeUndefined();
+  expect(sessions.getCached(nameAsCredential)).toBeUndefined();
   expect(await sessions.find(nameAsCredential, fleet.now())).toBeUndefined();
   expect(await mustFind(sessions, node), 'by its credential').toBe(session);
 
   sessions.forget(node.node_instance_id as NodeInstanceId);
-  expect(sessions.known(credentialOf(node)), 'after it was dropped').toBeUndefined();
+  expect(sessions.getCached(credentialOf(node)), 'after it was dropped').toBeUndefined();
   expect(await sessions.findByName(place), 'also by name').not.toBe(session);
 });
 
@@ -268,9 +268,9 @@ it('preloads agents that have used their credential', async () => {
   const [node, newcomer] = [await readyNode(), await readyNode()];
   await markCredentialUsed(node);
   const sessions = createAgentSessions(db);
-  expect(await sessions.learnAll(systemClock, new AbortController().signal)).toBeGreaterThan(0);
-  expect(sessions.known(credentialOf(node))?.node_status).toBe('ready');
-  expect(sessions.known(credentialOf(newcomer))).toBeUndefined();
+  expect(await sessions.preload(systemClock, new AbortController().signal)).toBeGreaterThan(0);
+  expect(sessions.getCached(credentialOf(node))?.node_status).toBe('ready');
+  expect(sessions.getCached(credentialOf(newcomer))).toBeUndefined();
   expect((await mustFind(sessions, newcomer)).node_id).toBe(newcomer.node_id);
 });
 
@@ -301,13 +301,13 @@ it.for<[string, (id: NodeInstanceId, node: NodeRow) => Promise<unknown>]>([
   await markCredentialUsed(node);
   const preload = async () => {
     const sessions = createAgentSessions(db);
-    const learnt = await sessions.learnAll(systemClock, new AbortController().signal);
-    return { learnt, known: sessions.known(credentialOf(node)) !== undefined };
+    const count = await sessions.preload(systemClock, new AbortController().signal);
+    return { count, known: sessions.getCached(credentialOf(node)) !== undefined };
   };
   const before = await preload();
   expect(before.known).toBe(true);
   await change(node.node_instance_id as NodeInstanceId, node);
-  expect(await preload()).toEqual({ learnt: before.learnt - 1, known: false });
+  expect(await preload()).toEqual({ count: before.count - 1, known: false });
 });
 
 it('preloads the protocol of a foreign client', async () => {
@@ -316,8 +316,11 @@ it('preloads the protocol of a foreign client', async () => {
   const id = node.node_instance_id as NodeInstanceId;
   await db.query(`update instances set door = 'molecule' where node_instance_id = $1`, [id]);
   const sessions = createAgentSessions(db);
-  await sessions.learnAll(systemClock, new AbortController().signal);
-  expect(sessions.known(credentialOf(node))?.protocol_client).toMatchObject({ protocol: 'molecule', name: node.name });
+  await sessions.preload(systemClock, new AbortController().signal);
+  expect(sessions.getCached(credentialOf(node))?.protocol_client).toMatchObject({
+    protocol: 'molecule',
+    name: node.name,
+  });
 });
 
 it('does not preload an agent with a fact that arrives during the read', async () => {
@@ -332,8 +335,8 @@ it('does not preload an agent with a fact that arrives during the read', async (
       for (const fact of (await factsOf(node)).slice(-1)) sessions.observe(fact);
     }),
   );
-  await sessions.learnAll(systemClock, new AbortController().signal);
-  expect(sessions.known(credentialOf(node))).toBeUndefined();
+  await sessions.preload(systemClock, new AbortController().signal);
+  expect(sessions.getCached(credentialOf(node))).toBeUndefined();
   expect((await mustFind(sessions, node)).node_status).toBe('offline');
 });
 
@@ -353,7 +356,7 @@ it('preloads page by page and pauses as long as each page took', async () => {
   let workedMs = 0;
   const pauses: number[] = [];
   const sessions = createAgentSessions(observedStore(() => (workedMs += 10)));
-  await sessions.learnAll(
+  await sessions.preload(
     {
       ...systemClock,
       monotonicMs: () => workedMs,
@@ -365,7 +368,7 @@ it('preloads page by page and pauses as long as each page took', async () => {
     new AbortController().signal,
   );
   expect(pauses).toEqual([10, 10]);
-  expect(sessions.known(credentialOf(node))?.node_status).toBe('ready');
+  expect(sessions.getCached(credentialOf(node))?.node_status).toBe('ready');
 });
 
 it('stops preloading when it is aborted or the cache is full', async () => {
@@ -380,11 +383,11 @@ it('stops preloading when it is aborted or the cache is full', async () => {
       read++;
       onAnswer?.();
     });
-    return { learnt: await createAgentSessions(store, limit).learnAll(systemClock, signal), read };
+    return { count: await createAgentSessions(store, limit).preload(systemClock, signal), read };
   };
   const all = await preload();
   expect(await preload(undefined, () => stop.abort(), stop)).toMatchObject({ read: 1 });
   const few = await preload(2);
-  expect(few.learnt).toBe(2);
+  expect(few.count).toBe(2);
   expect(few.read).toBeLessThan(all.read);
 });

@@ -19,10 +19,10 @@ import type { Database } from '../../pg/database.ts';
 import { type InstanceRow, instanceByCredential } from '../instances.ts';
 import { contradicts } from './session-changes.ts';
 import {
-  rowByName,
-  rowsAfter,
-  rowsByCredential,
-  rowsByInstance,
+  readRowByName,
+  readRowsAfter,
+  readRowsByCredential,
+  readRowsByInstance,
   type SentCredential,
   type SessionRow,
 } from './session-rows.ts';
@@ -44,7 +44,7 @@ export interface AgentSession {
   stale_after_seconds: number;
   /** The assigned heartbeat interval in the store. Integers take less memory. */
   stored_interval_ms: number;
-  /** The interval assigned last, which is stored a moment later, and the time of that. */
+  /** The interval assigned last, and when. It is stored a moment later. */
   assigned_interval_ms: number;
   assigned_at_seconds: number;
   tasks_waiting: number;
@@ -68,38 +68,41 @@ export interface ProtocolClient {
   /** Earlier join tokens with limited uses; they still authenticate the client. */
   earlier_join_token_ids: readonly string[] | null;
   /** The interval that any replica last judged the client's heartbeats by. */
-  kept_interval_seconds: number | null;
+  stored_interval_seconds: number | null;
 }
 
-/** Logs and reports are stored until `heard_until`, without a tenant; null if they are refused. */
+/**
+ * Until `heard_until`, logs and reports of a fenced instance are still stored, without a tenant.
+ * Null if they are refused at once.
+ */
 export type Fence = { kind: 'none' } | { kind: 'fenced'; reason: string; heard_until: Date | null };
 
-/** Long enough for an agent to ship its buffered logs, and an end for a thief of its credential. */
+/** Long enough to ship buffered logs, and short enough to stop a stolen credential. */
 const heardAfterFenceSeconds = 600;
 
 export interface AgentSessions {
   /** Returns a cached session that is not outdated, without a query. */
-  known(credential: string): AgentSession | undefined;
+  getCached(credential: string): AgentSession | undefined;
   find(credential: string, now: Date): Promise<AgentSession | undefined>;
   /** Finds a foreign protocol's client, which has no credential, by its pool and name. */
   findByName(place: { protocol: Protocol; pool: string; name: string }): Promise<AgentSession | undefined>;
   /**
-   * Fills the cache before heartbeats arrive, up to its limit, and pauses as long as it reads.
-   * Returns the number of sessions.
+   * Fills the cache before heartbeats arrive, up to its limit. After each page, pauses for as long
+   * as the page took. Returns the number of sessions.
    */
-  learnAll(clock: Clock, stopped: AbortSignal): Promise<number>;
-  instance(credential: string, now: Date): Promise<InstanceRow | undefined>;
+  preload(clock: Clock, stopped: AbortSignal): Promise<number>;
+  readInstance(credential: string, now: Date): Promise<InstanceRow | undefined>;
   forget(id: NodeInstanceId): void;
   forgetAll(): void;
   /** Drops the session of an instance that the store refused as fenced; returns the reason. */
-  whyFenced(id: NodeInstanceId): Promise<string>;
+  forgetFenced(id: NodeInstanceId): Promise<string>;
   observe(fact: Evidence): void;
   /** Updates a session that the caller held for long, without a query if it is current. */
   renew(session: AgentSession): Promise<void>;
 }
 
 const maxSessions = 1_200_000;
-const manySessions = 100_000;
+const gcTuningSessions = 100_000;
 /** After a restart, one statement finds as many agents as a relay sends heartbeats for at once. */
 const batchLimits = { max_keys: 1_000, max_concurrent: 2 };
 /** Small, so that heartbeats do not wait long while a page is read. */
@@ -119,13 +122,14 @@ const fenceOf = (row: SessionRow): Fence => {
   return isCurrent ? unfenced : { kind: 'fenced', reason: replacedReason, heard_until: null };
 };
 
-/** Interns the few words that come with every row, so that one copy of each is kept. */
+const maxWords = 10_000;
 const words = new Map<string, string>();
+/** Interns the few words that come with every row, so that one copy of each is kept. */
 function intern<Word extends string | null>(word: Word): Word {
   if (word === null) return word;
   const copy = words.get(word);
   if (copy !== undefined) return copy as Word;
-  if (words.size < 10_000) words.set(word, word);
+  if (words.size < maxWords) words.set(word, word);
   return word;
 }
 
@@ -137,7 +141,7 @@ const protocolClientOf = (row: SessionRow): ProtocolClient | null =>
     client_instance: row.client_instance,
     join_token_id: row.join_token_id,
     earlier_join_token_ids: row.earlier_join_token_ids,
-    kept_interval_seconds: row.kept_interval_seconds,
+    stored_interval_seconds: row.stored_interval_seconds,
   };
 
 /** One flat object per agent. It holds its own cache keys, so that the cache can drop it. */
@@ -169,7 +173,7 @@ class CachedSession implements AgentSession {
     this.node_instance_id = row.node_instance_id;
     this.fence = fenceOf(row);
     this.applyRow(row);
-    this.stored_interval_ms = Math.round(1000 * (row.kept_interval_seconds ?? this.interval_seconds));
+    this.stored_interval_ms = Math.round(1000 * (row.stored_interval_seconds ?? this.interval_seconds));
     this.assigned_interval_ms = this.stored_interval_ms;
   }
 
@@ -200,16 +204,16 @@ const copyText = (credential: string): string => Buffer.from(credential).toStrin
 export function createAgentSessions(db: Database, limit = maxSessions): AgentSessions {
   /** Keyed by the credential's text: a hash per heartbeat costs more than all other work here. */
   const credentialIndex = new Map<string, CachedSession>();
-  /** Sessions from `learnAll` by credential hash, until the agent sends its credential. */
+  /** Sessions from `preload` by credential hash, until the agent sends its credential. */
   const hashIndex = new Map<string, CachedSession>();
-  /** Apart from credentials: else a name sent as a credential would authenticate its sender. */
+  /** Separate, because otherwise a name sent as a credential would authenticate its sender. */
   const nameIndex = new Map<string, CachedSession>();
   const instanceIndex = new Map<string, CachedSession>();
 
-  /** The number of the last fact about each instance during reads: a row may be older. */
-  const lastFactOf = new Map<string, number>();
-  let facts = 0;
-  let reads = 0;
+  /** The number of the last fact about each instance during reads; a row may be older than it. */
+  const lastFactNumbers = new Map<string, number>();
+  let factCount = 0;
+  let runningReads = 0;
 
   const forget = (id: string) => {
     const session = instanceIndex.get(id);
@@ -231,7 +235,7 @@ export function createAgentSessions(db: Database, limit = maxSessions): AgentSes
       }
       session = new CachedSession(row);
       instanceIndex.set(row.node_instance_id, session);
-      if (instanceIndex.size === manySessions) tuneGarbageCollection();
+      if (instanceIndex.size === gcTuningSessions) tuneGarbageCollection();
     } else if (session.is_outdated) session.applyRow(row);
     return session;
   };
@@ -243,13 +247,13 @@ export function createAgentSessions(db: Database, limit = maxSessions): AgentSes
     return session;
   };
 
-  const whileTrackingFacts = async <Result>(read: () => Promise<Result>): Promise<Result> => {
-    reads++;
+  const trackFactsDuring = async <Result>(read: () => Promise<Result>): Promise<Result> => {
+    runningReads++;
     try {
       return await read();
     } finally {
-      reads--;
-      if (reads === 0) lastFactOf.clear();
+      runningReads--;
+      if (runningReads === 0) lastFactNumbers.clear();
     }
   };
 
@@ -259,25 +263,28 @@ export function createAgentSessions(db: Database, limit = maxSessions): AgentSes
     read: (keys: readonly Key[]) => Promise<(SessionRow | undefined)[]>,
   ): Promise<(SessionRow | undefined)[]> => {
     const current: (SessionRow | undefined)[] = keys.map(() => undefined);
-    let open = keys.map((_, index) => index);
-    return whileTrackingFacts(async () => {
-      while (open.length > 0) {
-        const factsBefore = facts;
-        const rows = await read(open.map((index) => keys[index] as Key));
-        for (const [place, index] of open.entries()) current[index] = rows[place];
-        open = open.filter((index) => (lastFactOf.get(current[index]?.node_instance_id ?? '') ?? 0) > factsBefore);
+    let pending = keys.map((_, index) => index);
+    return trackFactsDuring(async () => {
+      while (pending.length > 0) {
+        const factsBefore = factCount;
+        const rows = await read(pending.map((index) => keys[index] as Key));
+        for (const [place, index] of pending.entries()) current[index] = rows[place];
+        pending = pending.filter(
+          (index) => (lastFactNumbers.get(current[index]?.node_instance_id ?? '') ?? 0) > factsBefore,
+        );
       }
       return current;
     });
   };
 
   /** Returns the cursor of the next page; undefined after the last. */
-  const learnPage = (cursor: string): Promise<string | undefined> =>
-    whileTrackingFacts(async () => {
-      const factsBefore = facts;
-      const rows = await rowsAfter(db, cursor, pageSize);
+  const preloadPage = (cursor: string): Promise<string | undefined> =>
+    trackFactsDuring(async () => {
+      const factsBefore = factCount;
+      const rows = await readRowsAfter(db, cursor, pageSize);
       // An agent with a newer fact is skipped; its next heartbeat looks it up.
-      const isCurrent = ({ node_instance_id }: SessionRow) => (lastFactOf.get(node_instance_id) ?? 0) <= factsBefore;
+      const isCurrent = ({ node_instance_id }: SessionRow) =>
+        (lastFactNumbers.get(node_instance_id) ?? 0) <= factsBefore;
       for (const row of rows) {
         const { credential_hash, node_instance_id: id } = row;
         if (credential_hash && row.current_instance === id && !instanceIndex.has(id) && isCurrent(row))
@@ -290,21 +297,24 @@ export function createAgentSessions(db: Database, limit = maxSessions): AgentSes
     const session = credentialIndex.get(credential);
     if (session || hashIndex.size === 0) return session;
     const key = hashSecret(credential).toString('latin1');
-    const learnt = hashIndex.get(key);
-    if (!learnt) return undefined;
+    const preloaded = hashIndex.get(key);
+    if (!preloaded) return undefined;
     hashIndex.delete(key);
-    learnt.key = copyText(credential);
-    credentialIndex.set(learnt.key, learnt);
-    return learnt;
+    preloaded.key = copyText(credential);
+    credentialIndex.set(preloaded.key, preloaded);
+    return preloaded;
   };
 
   const readByCredential = createBatcher(
     (sent: SentCredential[]) =>
       // The first use of a new credential voids the former one, in the cache as in the table.
-      readCurrent(sent, (credentials) => rowsByCredential(db, credentials, forget)),
+      readCurrent(sent, (credentials) => readRowsByCredential(db, credentials, forget)),
     batchLimits,
   );
-  const readById = createBatcher((ids: string[]) => readCurrent(ids, (some) => rowsByInstance(db, some)), batchLimits);
+  const readById = createBatcher(
+    (ids: string[]) => readCurrent(ids, (some) => readRowsByInstance(db, some)),
+    batchLimits,
+  );
 
   const renew = async (session: AgentSession): Promise<void> => {
     const { node_instance_id: id } = session;
@@ -333,26 +343,26 @@ export function createAgentSessions(db: Database, limit = maxSessions): AgentSes
       for (const id of [...instanceIndex.keys()]) forget(id);
     },
     renew,
-    async whyFenced(id) {
+    async forgetFenced(id) {
       forget(id);
       const row = await readById(id);
       const fence = row ? fenceOf(row) : unfenced;
       return fence.kind === 'fenced' ? fence.reason : replacedReason;
     },
-    known(credential) {
+    getCached(credential) {
       const session = findCached(credential);
       return session && !session.is_outdated ? session : undefined;
     },
-    async learnAll(clock, stopped) {
+    async preload(clock, stopped) {
       let cursor: string | undefined = '';
       while (cursor !== undefined && !stopped.aborted && instanceIndex.size < limit) {
         const startedMs = clock.monotonicMs();
-        cursor = await learnPage(cursor);
+        cursor = await preloadPage(cursor);
         if (cursor !== undefined) await pause(clock, clock.monotonicMs() - startedMs, stopped);
       }
       return instanceIndex.size;
     },
-    instance: (credential, now) => instanceByCredential(db, credential, now),
+    readInstance: (credential, now) => instanceByCredential(db, credential, now),
     async find(credential, now) {
       const cached = await findCurrent(() => findCached(credential));
       if (cached) return cached;
@@ -363,16 +373,16 @@ export function createAgentSessions(db: Database, limit = maxSessions): AgentSes
       const key = `${place.protocol} ${place.pool} ${place.name}`;
       const cached = await findCurrent(() => nameIndex.get(key));
       if (cached) return cached;
-      const [row] = await readCurrent([place], async () => [await rowByName(db, place)]);
+      const [row] = await readCurrent([place], async () => [await readRowByName(db, place)]);
       if (!row) return undefined;
       // A credential belongs to one instance for ever, but a name passes on when its holder is
       // gone, so a fenced holder is not cached under its name.
       return fenceOf(row).kind === 'none' ? rememberUnder(nameIndex, key, row) : new CachedSession(row);
     },
     observe(fact) {
-      facts++;
+      factCount++;
       const id = fact.node_instance_id as NodeInstanceId | null;
-      if (id && reads > 0) lastFactOf.set(id, facts);
+      if (id && runningReads > 0) lastFactNumbers.set(id, factCount);
       const session = id && instanceIndex.get(id);
       if (!id || !session) return;
       if (endingKinds.has(fact.kind)) forget(id);

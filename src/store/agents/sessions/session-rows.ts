@@ -34,7 +34,7 @@ export interface SessionRow {
   current_instance: string | null;
   allocation_id: string | null;
   heartbeat: HeartbeatSettings | null;
-  kept_interval_seconds: number | null;
+  stored_interval_seconds: number | null;
   tasks_waiting: number;
 }
 
@@ -65,7 +65,7 @@ const selectFrom = (instances: string) => `
     generation.document -> 'heartbeat' as heartbeat,
     (select interval_seconds
      from heartbeats
-     where node_instance_id = instance.node_instance_id) as kept_interval_seconds,
+     where node_instance_id = instance.node_instance_id) as stored_interval_seconds,
     (select count(*)::int
      from tasks
      where node_instance_id = instance.node_instance_id
@@ -92,13 +92,13 @@ export interface SentCredential {
 const keyOf = (hash: Buffer) => hash.toString('latin1');
 
 /**
- * Nearly all agents send their current credential, so the next one is looked up only for those not
- * found; one query for both costs more. A concurrent call may make the next credential the current
- * one between the two queries, so the current one is looked up again at the end.
+ * Nearly all agents send their current credential, so only hashes that match none are looked up
+ * among the next credentials; one query for both costs more. A concurrent call may make a next
+ * credential the current one between the two queries, so the current ones are searched again.
  */
 const hashColumns = ['credential_hash', 'next_credential_hash', 'credential_hash'] as const;
 
-async function rowsByHash(db: Queryable, sent: readonly SentCredential[]): Promise<Map<string, SessionRow>> {
+async function readRowsByHash(db: Queryable, sent: readonly SentCredential[]): Promise<Map<string, SessionRow>> {
   const rows = new Map<string, SessionRow>();
   for (const column of hashColumns) {
     const missing = sent.flatMap(({ hash }) => (rows.has(keyOf(hash)) ? [] : hash));
@@ -116,14 +116,14 @@ async function rowsByHash(db: Queryable, sent: readonly SentCredential[]): Promi
  * Returns the rows in the order of the credentials, and records the first use of each. The first
  * use of a rotated credential voids the former one and calls `onReplaced`.
  */
-export async function rowsByCredential(
+export async function readRowsByCredential(
   db: Queryable,
   sent: readonly SentCredential[],
   onReplaced: (id: NodeInstanceId) => void,
 ): Promise<(SessionRow | undefined)[]> {
-  const rowsOfHash = await rowsByHash(db, sent);
+  const rowsByHash = await readRowsByHash(db, sent);
   const unused: NodeInstanceId[] = [];
-  const rows = sent.map(({ hash }) => rowsOfHash.get(keyOf(hash)));
+  const rows = sent.map(({ hash }) => rowsByHash.get(keyOf(hash)));
   for (const [index, row] of rows.entries()) {
     const { hash, now } = sent[index] as SentCredential;
     if (row?.next_credential_hash?.equals(hash)) {
@@ -141,7 +141,7 @@ export async function rowsByCredential(
  * times cheaper than a lookup of each credential. Agents that have not used their credential yet
  * are left out.
  */
-export const rowsAfter = (db: Queryable, cursor: string, limit: number): Promise<SessionRow[]> =>
+export const readRowsAfter = (db: Queryable, cursor: string, limit: number): Promise<SessionRow[]> =>
   db.query<SessionRow>(
     // The limit is inside the subquery. Outside, PostgreSQL would join the whole fleet first.
     `${selectFrom(`(
@@ -161,15 +161,15 @@ export const rowsAfter = (db: Queryable, cursor: string, limit: number): Promise
   );
 
 /** Returns the rows in the order of the ids. */
-export async function rowsByInstance(db: Queryable, ids: readonly string[]): Promise<(SessionRow | undefined)[]> {
+export async function readRowsByInstance(db: Queryable, ids: readonly string[]): Promise<(SessionRow | undefined)[]> {
   const select = selectWhere(anyOf('instance.node_instance_id', '$1::text[]'));
   const rows = await db.query<SessionRow>(select, [ids], { prepared: true });
-  const rowOf = new Map(rows.map((row) => [row.node_instance_id as string, row]));
-  return ids.map((id) => rowOf.get(id));
+  const rowsById = new Map(rows.map((row) => [row.node_instance_id as string, row]));
+  return ids.map((id) => rowsById.get(id));
 }
 
 /** Finds a foreign protocol's client, which has no credential, by its token's pool and its name. */
-export async function rowByName(
+export async function readRowByName(
   db: Queryable,
   { protocol, pool, name }: { protocol: Protocol; pool: string; name: string },
 ): Promise<SessionRow | undefined> {

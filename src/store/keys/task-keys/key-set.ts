@@ -6,7 +6,7 @@ import type { Queryable } from '../../pg/database.ts';
 export interface TaskKeyRow {
   kid: string;
   public_key: string;
-  /** PEM. Null once the key is retired. */
+  /** PEM. Deleted some time after the key retired. */
   private_key: string | null;
   created_at: Date;
   /** The key is announced before this time, and signs from then on until its successor signs. */
@@ -23,14 +23,14 @@ export interface SigningKey {
 }
 
 export interface KeySet {
-  signing(now_ms: number): SigningKey;
-  /** The keys that agents accept: announced keys, the current key, and keys not yet retired. */
-  accepted(now_ms: number): TaskKey[];
+  findSigning(now_ms: number): SigningKey;
+  /** The keys that agents accept: an announced one, the current one, and one not yet retired. */
+  listAccepted(now_ms: number): TaskKey[];
   /**
    * The newest retired keys. Agents no longer accept them; their endorsements link an older key
    * that an agent knows to the present keys.
    */
-  former(now_ms: number): TaskKey[];
+  listFormer(now_ms: number): TaskKey[];
 }
 
 /**
@@ -39,7 +39,7 @@ export interface KeySet {
  */
 const maxFormer = 16;
 
-export const taskKeyRows = (tx: Queryable): Promise<TaskKeyRow[]> =>
+export const listTaskKeys = (tx: Queryable): Promise<TaskKeyRow[]> =>
   tx.query<TaskKeyRow>('select * from signing_keys order by signs_from, kid');
 
 const wireOf = ({ kid, public_key, retired_at, endorsed_by, endorsement }: TaskKeyRow): TaskKey => ({
@@ -52,16 +52,16 @@ const wireOf = ({ kid, public_key, retired_at, endorsed_by, endorsement }: TaskK
 const isRetired = ({ retired_at }: TaskKeyRow, now_ms: number) => retired_at !== null && retired_at.getTime() <= now_ms;
 
 /** Expects `rows` in the order of `signs_from`. */
-export function keySet(rows: TaskKeyRow[]): KeySet {
+export function createKeySet(rows: TaskKeyRow[]): KeySet {
   const usable = rows.flatMap((row): SigningKey[] =>
     row.private_key === null ? [] : [{ row, private_key: createPrivateKey(row.private_key) }],
   );
   const [first] = usable;
   if (!first) throw new Error('the installation has no key to sign tasks with');
   return {
-    signing: (now_ms) => usable.findLast(({ row }) => row.signs_from.getTime() <= now_ms) ?? first,
-    accepted: (now_ms) => rows.filter((row) => !isRetired(row, now_ms)).map(wireOf),
-    former: (now_ms) =>
+    findSigning: (now_ms) => usable.findLast(({ row }) => row.signs_from.getTime() <= now_ms) ?? first,
+    listAccepted: (now_ms) => rows.filter((row) => !isRetired(row, now_ms)).map(wireOf),
+    listFormer: (now_ms) =>
       rows
         .filter((row) => isRetired(row, now_ms))
         .slice(-maxFormer)

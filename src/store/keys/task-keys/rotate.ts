@@ -1,6 +1,6 @@
 /**
- * Rotates the key that signs tasks: announces a successor at once, which signs after the overlap,
- * so that agents know it by then.
+ * Rotates the key that signs tasks: announces a successor, which signs only after the overlap, so
+ * that agents know it before it signs.
  */
 import { createPrivateKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { secondsBetween, secondsLater } from '../../../base/clock.ts';
@@ -10,7 +10,7 @@ import { ApiProblem } from '../../../contract/errors/errors.ts';
 import type { Actor } from '../../../contract/evidence/evidence.ts';
 import { recordEvidence } from '../../evidence/evidence.ts';
 import type { Database, Queryable } from '../../pg/database.ts';
-import { type TaskKeyRow, taskKeyRows } from './key-set.ts';
+import { listTaskKeys, type TaskKeyRow } from './key-set.ts';
 
 export interface RotatedTaskKey {
   kid: string;
@@ -19,7 +19,7 @@ export interface RotatedTaskKey {
   former_accepted_until: Date;
 }
 
-export interface RotateTaskKey {
+export interface TaskKeyRotation {
   now: Date;
   /** How long a key is announced before it signs, and accepted after its successor signs. */
   overlap_seconds: number;
@@ -51,7 +51,7 @@ export const storeTaskKey = (tx: Queryable, key: TaskKeyRow): Promise<unknown> =
 /** Locks the installation's row, so that one replica writes keys at a time. */
 async function lockNewestKey(tx: Queryable): Promise<TaskKeyRow & { private_key: string }> {
   await tx.query('select installation_id from installation for update');
-  const newest = (await taskKeyRows(tx)).at(-1);
+  const newest = (await listTaskKeys(tx)).at(-1);
   if (!newest?.private_key) throw new Error('the installation has no key to sign tasks with');
   return { ...newest, private_key: newest.private_key };
 }
@@ -59,14 +59,14 @@ async function lockNewestKey(tx: Queryable): Promise<TaskKeyRow & { private_key:
 async function addSuccessor(
   tx: Queryable,
   former: TaskKeyRow & { private_key: string },
-  { now, overlap_seconds, actor, correlation_id }: RotateTaskKey,
+  { now, overlap_seconds, actor, correlation_id }: TaskKeyRotation,
 ): Promise<RotatedTaskKey> {
-  const fresh = newTaskKey(now);
-  const endorsement = sign(null, Buffer.from(endorsementText(fresh)), createPrivateKey(former.private_key));
+  const successor = newTaskKey(now);
+  const endorsement = sign(null, Buffer.from(endorsementText(successor)), createPrivateKey(former.private_key));
   const signs_from = secondsLater(now, overlap_seconds);
   const former_accepted_until = secondsLater(signs_from, overlap_seconds);
   await storeTaskKey(tx, {
-    ...fresh,
+    ...successor,
     signs_from,
     endorsed_by: former.kid,
     endorsement: endorsement.toString('base64'),
@@ -77,9 +77,9 @@ async function addSuccessor(
       at: now,
       layer: actor ? 'operator' : 'rule',
       kind: 'task_key.rotated',
-      summary: `task key ${fresh.kid} follows ${former.kid} and signs from ${signs_from.toISOString()}`,
+      summary: `task key ${successor.kid} follows ${former.kid} and signs from ${signs_from.toISOString()}`,
       data: {
-        kid: fresh.kid,
+        kid: successor.kid,
         signs_from: signs_from.toISOString(),
         former_kid: former.kid,
         former_accepted_until: former_accepted_until.toISOString(),
@@ -88,10 +88,10 @@ async function addSuccessor(
       ...(correlation_id && { correlation_id }),
     },
   ]);
-  return { kid: fresh.kid, signs_from, former_kid: former.kid, former_accepted_until };
+  return { kid: successor.kid, signs_from, former_kid: former.kid, former_accepted_until };
 }
 
-export const rotateTaskKey = (db: Database, rotation: RotateTaskKey): Promise<RotatedTaskKey> =>
+export const rotateTaskKey = (db: Database, rotation: TaskKeyRotation): Promise<RotatedTaskKey> =>
   db.transaction(async (tx) => {
     const newest = await lockNewestKey(tx);
     if (newest.signs_from > rotation.now)
@@ -106,13 +106,14 @@ export const rotateTaskKey = (db: Database, rotation: RotateTaskKey): Promise<Ro
  * Rotates the key if it has signed for `max_age_seconds`, and deletes the private part of retired
  * keys. Returns the number of changed keys.
  */
-export const maintainTaskKeys = (db: Database, rotation: RotateTaskKey, max_age_seconds: number): Promise<number> =>
+export const maintainTaskKeys = (db: Database, rotation: TaskKeyRotation, max_age_seconds: number): Promise<number> =>
   db.transaction(async (tx) => {
     const newest = await lockNewestKey(tx);
     const isDue = max_age_seconds > 0 && secondsBetween(newest.signs_from, rotation.now) >= max_age_seconds;
     if (isDue) await addSuccessor(tx, newest, rotation);
     const cleared = await tx.query(
-      `update signing_keys set private_key = null
+      `update signing_keys
+       set private_key = null
        where retired_at <= $1
          and private_key is not null
        returning kid`,

@@ -1,6 +1,7 @@
 /**
  * A connection to PostgreSQL whose URL may list several servers. It connects to a server that
- * qualifies, and breaks once that server refuses writes, so that its pool connects again.
+ * qualifies. It breaks once its server refuses writes, so that its pool connects again, to another
+ * server of the URL or through an address that has moved to another server.
  */
 import type { Socket } from 'node:net';
 import pg from 'pg';
@@ -21,12 +22,13 @@ interface ClientState {
   _ending: boolean;
 }
 
-export const isSearched = ({ urls, target }: DatabaseUrl): boolean => urls.length > 1 || target !== 'any';
+/** Whether a connection must search the servers of the URL for one that qualifies. */
+export const needsSearch = ({ urls, target }: DatabaseUrl): boolean => urls.length > 1 || target !== 'any';
 
 /** Connections that open at the same time share one search. */
 const searches = new Map<string, Promise<FoundServer>>();
 
-function sharedSearch(config: pg.ClientConfig, address: DatabaseUrl): Promise<FoundServer> {
+function searchOnce(config: pg.ClientConfig, address: DatabaseUrl): Promise<FoundServer> {
   const key = config.connectionString ?? '';
   const running = searches.get(key);
   if (running) return running;
@@ -45,33 +47,32 @@ export class FailoverClient extends pg.Client {
 
   constructor(config: pg.ClientConfig = {}) {
     const address = parseDatabaseUrl(config.connectionString ?? localServer);
-    const { idle_in_transaction_session_timeout, ...atLogin } = config;
-    super({ ...atLogin, connectionString: address.urls[0] });
-    this.#config = atLogin;
+    const { idle_in_transaction_session_timeout, ...loginConfig } = config;
+    super({ ...loginConfig, connectionString: address.urls[0] });
+    this.#config = loginConfig;
     this.#idleTransactionMs = idle_in_transaction_session_timeout;
     this.#address = address;
     // An error between the login and the caller's own listener must not end the process. The next
     // statement reports it.
     this.on('error', () => {});
-    if (!isSearched(address)) return;
     const { connection } = this as unknown as ClientState;
-    // During the search pg does not listen yet, and an error without a listener ends the process.
-    connection.stream.on('error', () => {});
     connection.on('errorMessage', ({ code }) => {
       if (code === readOnlyState) connection.stream.destroy();
     });
+    // During a search pg does not listen yet, and an error without a listener ends the process.
+    if (needsSearch(address)) connection.stream.on('error', () => {});
   }
 
   override connect(): Promise<this>;
   override connect(callback: (error: Error) => void): void;
   override connect(callback?: (error: Error) => void): Promise<this> | undefined {
-    const connected = this.#connect();
-    if (!callback) return connected;
-    connected.then(() => callback(undefined as unknown as Error), callback);
+    const connecting = this.#connect();
+    if (!callback) return connecting;
+    connecting.then(() => callback(undefined as unknown as Error), callback);
   }
 
   async #connect(): Promise<this> {
-    if (isSearched(this.#address)) await this.#chooseServer();
+    if (needsSearch(this.#address)) await this.#chooseServer();
     await super.connect();
     // A pooler refuses settings at login.
     if (this.#idleTransactionMs !== undefined)
@@ -82,7 +83,7 @@ export class FailoverClient extends pg.Client {
   async #chooseServer(): Promise<void> {
     const state = this as unknown as ClientState;
     try {
-      const { host, port } = await sharedSearch(this.#config, this.#address);
+      const { host, port } = await searchOnce(this.#config, this.#address);
       if (state._ending || state.connection.stream.destroyed) throw new Error('Connection terminated');
       Object.assign(state.connectionParameters, { host, port });
       Object.assign(this, { host, port });

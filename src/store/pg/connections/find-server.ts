@@ -5,6 +5,7 @@
 import pg from 'pg';
 import { pause, systemClock } from '../../../base/clock.ts';
 import type { DatabaseUrl, SessionTarget } from '../../../base/network/database-url.ts';
+import { isUnavailableCode } from './unavailable-codes.ts';
 
 export interface FoundServer {
   url: string;
@@ -13,7 +14,7 @@ export interface FoundServer {
 }
 
 type Unfit = 'read-only' | 'standby' | 'unreachable';
-type Inspected = { server: FoundServer; fault: null } | { server: FoundServer; fault: Unfit; error?: Error };
+type Inspection = { server: FoundServer; fault: null } | { server: FoundServer; fault: Unfit; error?: Error };
 
 const answerTimeoutMs = 4_000;
 /**
@@ -22,7 +23,7 @@ const answerTimeoutMs = 4_000;
  */
 const preferenceMs = 500;
 
-const faultSays: Record<Unfit, string> = {
+const faultTexts: Record<Unfit, string> = {
   'read-only': 'is read-only',
   standby: 'is a standby',
   unreachable: 'does not answer',
@@ -32,7 +33,7 @@ const sessionState = `
   select current_setting('transaction_read_only') = 'on' as read_only,
          pg_is_in_recovery() as in_recovery`;
 
-async function inspect(config: pg.ClientConfig, url: string, target: SessionTarget): Promise<Inspected> {
+async function inspect(config: pg.ClientConfig, url: string, target: SessionTarget): Promise<Inspection> {
   const client = new pg.Client({
     ...config,
     connectionString: url,
@@ -56,15 +57,22 @@ async function inspect(config: pg.ClientConfig, url: string, target: SessionTarg
 }
 
 /** The server answered, and will answer the same again: a wrong password or a missing database. */
-const isRefusal = (error: Error | undefined): boolean =>
-  error instanceof pg.DatabaseError && !['08', '53', '57', '58'].includes((error.code ?? '').slice(0, 2));
+const isPermanent = (error: Error | undefined): boolean =>
+  error instanceof pg.DatabaseError && !isUnavailableCode(error.code);
 
-/** The code makes callers treat this like a server that is away, and retry. */
-function noServer(target: SessionTarget, all: Inspected[]): Error {
-  const refused = all.find((each) => each.fault === 'unreachable' && isRefusal(each.error));
-  if (refused?.fault === 'unreachable' && refused.error) return refused.error;
-  const each = all.map(({ server, fault }) => `${server.host}:${server.port} ${fault && faultSays[fault]}`);
-  return Object.assign(new Error(`no ${target} server: ${each.join(', ')}`), { code: 'ECONNREFUSED' });
+/** The code ECONNREFUSED makes callers retry, as for a server that is away. */
+function noServerError(target: SessionTarget, inspections: Inspection[]): Error {
+  const permanent = inspections.find((each) => each.fault === 'unreachable' && isPermanent(each.error));
+  if (permanent?.fault === 'unreachable' && permanent.error) return permanent.error;
+  const descriptions = inspections.map(
+    ({ server, fault }) => `${server.host}:${server.port} ${fault && faultTexts[fault]}`,
+  );
+  // An error that PostgreSQL sent says more than a failed connection.
+  const errors = inspections.flatMap((one) => (one.fault === 'unreachable' && one.error ? [one.error] : []));
+  const cause = errors.find((error) => error instanceof pg.DatabaseError);
+  return Object.assign(new Error(`no ${target} server: ${descriptions.join(', ')}`, { cause }), {
+    code: 'ECONNREFUSED',
+  });
 }
 
 /** Returns the first server that qualifies. The URL `preferred` wins if its server qualifies. */
@@ -75,21 +83,21 @@ export async function findServer(
 ): Promise<FoundServer> {
   const ordered = urls.toSorted((a, b) => Number(b === preferred) - Number(a === preferred));
   const searches = ordered.map((url) => inspect(config, url, target));
-  const found = new AbortController();
+  const preference = new AbortController();
   const someFit = searches.map((search) =>
     search.then(({ fault }) => {
       if (fault !== null) throw new Error(fault);
     }),
   );
   const preferenceOver = Promise.any(someFit).then(
-    () => pause(systemClock, preferenceMs, found.signal),
+    () => pause(systemClock, preferenceMs, preference.signal),
     () => Promise.all(searches),
   );
   for (const search of searches) {
     const answer = await Promise.race([search, preferenceOver.then(() => null)]);
     if (answer?.fault !== null) continue;
-    found.abort();
+    preference.abort();
     return answer.server;
   }
-  throw noServer(target, await Promise.all(searches));
+  throw noServerError(target, await Promise.all(searches));
 }

@@ -8,7 +8,7 @@
 import pg from 'pg';
 import type { Clock } from '../../../base/clock.ts';
 import { parseDatabaseUrl } from '../../../base/network/database-url.ts';
-import { isSearched } from './failover-client.ts';
+import { needsSearch } from './failover-client.ts';
 import { findServer } from './find-server.ts';
 
 /** A connection in the state of the watch's last check. */
@@ -33,13 +33,13 @@ export interface LostAnswers {
 
 /** A probe costs a connection, and most statements end long before this time. */
 const suspectAfterMs = 2_500;
-/** A slow link: the session stays idle until a large statement has arrived. */
+/** On a slow link, the session stays idle until a large statement has arrived. */
 const slowestBytesPerMs = 4;
 const probeEveryMs = 1_000;
 /** These are connections besides those of the pools. */
 export const maxProbes = 2;
 const probeTimeoutMs = 15_000;
-/** One probe is enough after a silence this many times longer than the needed time. */
+/** One probe is enough after a silence this many times longer than the wait should take. */
 const certainFactor = 3;
 
 interface Session {
@@ -56,31 +56,31 @@ interface ProbeResult {
   sessions: Map<number, string | null>;
 }
 
-const ownSession = 'select pg_backend_pid() as pid, null as state';
-const sessionsOf = 'select pid, state from pg_stat_activity where pid = any($1::int[])';
+const selectOwnSession = 'select pg_backend_pid() as pid, null as state';
+const selectSessions = 'select pid, state from pg_stat_activity where pid = any($1::int[])';
 
 const lostAnswerError = () =>
   Object.assign(new Error('lost reply: the database session is idle, but this connection still waits'), {
     code: 'ETIMEDOUT',
   });
 
-/** Returns the URL to probe. The server in use is preferred, so that it is left only if it must. */
-async function probedUrl(config: pg.ClientConfig, used: string): Promise<string | undefined | typeof moved> {
+/** Returns the URL to probe. Prefers the server in use, so that it is left only if it must be. */
+async function findProbeUrl(config: pg.ClientConfig, used: string): Promise<string | undefined | typeof moved> {
   const address = parseDatabaseUrl(config.connectionString ?? '');
-  if (!isSearched(address)) return config.connectionString;
-  const preferred = address.urls.find((url) => serverOf(new pg.Client({ connectionString: url })) === used);
+  if (!needsSearch(address)) return config.connectionString;
+  const preferred = address.urls.find((url) => formatServer(new pg.Client({ connectionString: url })) === used);
   const server = await findServer(config, address, preferred);
-  return serverOf(server) === used ? server.url : moved;
+  return formatServer(server) === used ? server.url : moved;
 }
 
-export const serverOf = ({ host, port }: { host: string; port: number }): string => `${host}:${port}`;
+export const formatServer = ({ host, port }: { host: string; port: number }): string => `${host}:${port}`;
 
 /** A pooler refuses settings at login, and a probe needs none. */
 const withoutSettings = ({ idle_in_transaction_session_timeout: _, ...config }: pg.ClientConfig): pg.ClientConfig =>
   config;
 
 async function probe(config: pg.ClientConfig, used: string, pids: number[]): Promise<ProbeResult | typeof moved> {
-  const connectionString = await probedUrl(config, used);
+  const connectionString = await findProbeUrl(config, used);
   if (connectionString === moved) return moved;
   const client = new pg.Client({
     ...config,
@@ -92,8 +92,8 @@ async function probe(config: pg.ClientConfig, used: string, pids: number[]): Pro
   client.on('error', () => {});
   try {
     await client.connect();
-    const { rows: own } = await client.query<Session>(ownSession);
-    const { rows } = await client.query<Session>(sessionsOf, [pids]);
+    const { rows: own } = await client.query<Session>(selectOwnSession);
+    const { rows } = await client.query<Session>(selectSessions, [pids]);
     const isDirect = own[0]?.pid === (client as unknown as { processID: number | null }).processID;
     return { isDirect, sessions: new Map(rows.map(({ pid, state }) => [pid, state])) };
   } finally {
@@ -109,9 +109,11 @@ export function createLostAnswers(options: {
   const { clock, connections, onLost } = options;
   /** Connections whose session an earlier probe found idle, with the start of that wait. */
   const suspected = new WeakMap<WatchedConnection, number>();
+  /** When a connection was last part of a probe. */
+  const examinedMs = new WeakMap<WatchedConnection, number>();
   let probes = 0;
   let probedMs = Number.NEGATIVE_INFINITY;
-  let stopped = false;
+  let isStopped = false;
 
   const patienceMs = ({ unread_bytes }: WatchedConnection) => suspectAfterMs + unread_bytes / slowestBytesPerMs;
 
@@ -131,9 +133,9 @@ export function createLostAnswers(options: {
     // The state is null for sessions of another role, which may be active.
     const state = sessions.has(pid) ? sessions.get(pid) : 'gone';
     if (state === 'active' || state === null || state?.startsWith('fastpath')) return false;
-    const isSecond = suspected.get(each) === each.since_ms;
+    const isConfirmed = suspected.get(each) === each.since_ms;
     suspected.set(each, each.since_ms);
-    return isSecond || silentMs > certainFactor * neededMs;
+    return isConfirmed || silentMs > certainFactor * neededMs;
   };
 
   const drop = (lost: WatchedConnection[]) => {
@@ -143,11 +145,12 @@ export function createLostAnswers(options: {
 
   const examine = async (config: pg.ClientConfig, server: string, suspects: WatchedConnection[]) => {
     const startedMs = clock.monotonicMs();
+    for (const each of suspects) examinedMs.set(each, startedMs);
     probes++;
     try {
       const pids = suspects.map((each) => each.pid()).filter((pid) => pid !== null);
       const probed = await probe(withoutSettings(config), server, pids);
-      if (stopped) return;
+      if (isStopped) return;
       if (probed === moved) return drop([...connections].filter((each) => each.server() === server));
       drop(suspects.filter((each) => isLost(each, startedMs, clock.monotonicMs() - startedMs, probed)));
     } catch {
@@ -157,6 +160,14 @@ export function createLostAnswers(options: {
     }
   };
 
+  /** Each role needs its own probe, because PostgreSQL hides the sessions of other roles. */
+  const groupSuspects = (suspects: WatchedConnection[]) =>
+    [...Map.groupBy(suspects, (each) => each.config)].flatMap(([config, sameRole]) =>
+      [...Map.groupBy(sameRole, (each) => each.server())].map(([server, group]) => ({ config, server, group })),
+    );
+  const lastExaminedMs = (group: WatchedConnection[]) =>
+    group.reduce((latest, each) => Math.max(latest, examinedMs.get(each) ?? 0), 0);
+
   return {
     inspect(waiting) {
       const nowMs = clock.monotonicMs();
@@ -164,13 +175,12 @@ export function createLostAnswers(options: {
       const suspects = waiting.filter((each) => nowMs - each.since_ms > patienceMs(each));
       if (suspects.length === 0) return;
       probedMs = nowMs;
-      // Each role needs its own probe, because PostgreSQL hides the sessions of other roles.
-      for (const [config, group] of Map.groupBy(suspects, (each) => each.config))
-        for (const [server, onServer] of Map.groupBy(group, (each) => each.server()))
-          void examine(config, server, onServer);
+      // Groups that were probed longest ago go first, so that slow statements starve no group.
+      const groups = groupSuspects(suspects).toSorted((a, b) => lastExaminedMs(a.group) - lastExaminedMs(b.group));
+      for (const { config, server, group } of groups.slice(0, maxProbes - probes)) void examine(config, server, group);
     },
     stop() {
-      stopped = true;
+      isStopped = true;
     },
   };
 }

@@ -135,7 +135,7 @@ test('a lost idle connection does not make the store away; a refused connection 
   expect(quiet.awayMs(), 'counted from the failure').toBeLessThan(5_000);
 });
 
-test('a closed idle connection does not make a slow statement look lost', async () => {
+test('a closed idle connection does not make the store away during a slow statement', async () => {
   const clock = virtualClock();
   const slow = watchStore({ clock });
   let cut = 0;

@@ -1,21 +1,18 @@
 /**
  * Watches the sockets of all connections of this process to PostgreSQL. The watch distinguishes a
  * slow store from one that is away, and measures how long the store was away. It closes connections
- * that lost a reply. Their statements then fail with `store_unavailable`, and operations retry
- * them.
+ * that lost a reply. Their statements then fail with `StoreUnavailable`, and operations retry them.
  */
 import type { Socket } from 'node:net';
 import type pg from 'pg';
 import type { Clock } from '../../../base/clock.ts';
 import { FailoverClient } from './failover-client.ts';
-import { createLostAnswers, serverOf, type WatchedConnection } from './lost-answers.ts';
+import { createLostAnswers, formatServer, type WatchedConnection } from './lost-answers.ts';
 
 export interface StoreWatch {
-  /**
-   * Use this class for pools and single connections. Its instances are watched from the first byte.
-   */
+  /** The class for pools and single connections. Its instances are watched from the first byte. */
   readonly Client: typeof FailoverClient;
-  /** Whether statements have been waiting for a while without any reply. */
+  /** Whether statements have been waiting, or logins failing, for a while without any reply. */
   isAway(): boolean;
   /** How long the store has been away in total, including the current absence. */
   awayMs(): number;
@@ -26,10 +23,8 @@ export interface StoreWatch {
   stop(): void;
 }
 
-/**
- * Short compared to the other times here. A check costs a few additions per connection.
- */
-const everyMs = 500;
+/** Short compared to the other times here. A check costs a few additions per connection. */
+const checkEveryMs = 500;
 /**
  * The store counts as away this long after a connection failed during a statement or a login, if
  * there was no reply since.
@@ -41,7 +36,7 @@ export const awayAfterFailureMs = 1_000;
  */
 const awayAfterSilenceMs = 5_000;
 /** A check this late means that this process stalled, not the store. */
-const stalledMs = 4 * everyMs;
+const stalledMs = 4 * checkEveryMs;
 
 /** Fields of `pg.Client` that its declared type lacks. */
 interface ClientState {
@@ -66,17 +61,17 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
   const lost = createLostAnswers({ clock, connections: watched, onLost });
   let checkedMs = clock.monotonicMs();
   /**
-   * Since when statements have been waiting without any answer. Without statements, the store does
-   * not count as away.
+   * Since when statements or logins have been without any answer. While there are none, the store
+   * does not count as away.
    */
   let unansweredMs: number | undefined;
   let hasFailed = false;
   let hasFailedToConnect = false;
-  let away = false;
+  let isAway = false;
   let totalAwayMs = 0;
   let cancel: (() => void) | undefined;
 
-  const add = (client: pg.Client, config: pg.ClientConfig) => {
+  const watchClient = (client: pg.Client, config: pg.ClientConfig) => {
     const state = client as unknown as ClientState;
     const each: WatchedClient = {
       state,
@@ -88,7 +83,7 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
       since_ms: clock.monotonicMs(),
       isWaiting: true,
       pid: () => state.processID,
-      server: () => serverOf(client),
+      server: () => formatServer(client),
       drop: (error) => state.connection.stream.destroy(error),
     };
     watched.add(each);
@@ -105,7 +100,7 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
   class Client extends FailoverClient {
     constructor(config: pg.ClientConfig) {
       super(config);
-      add(this, config);
+      watchClient(this, config);
     }
   }
 
@@ -130,34 +125,34 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
     unansweredMs = undefined;
     hasFailed = false;
     hasFailedToConnect = false;
-    away = false;
+    isAway = false;
   };
 
   const check = () => {
     const nowMs = clock.monotonicMs();
     const isStalled = nowMs - checkedMs > stalledMs;
     checkedMs = nowMs;
-    let answered = false;
-    for (const each of watched) answered = update(each, nowMs) || answered;
+    let hasAnswered = false;
+    for (const each of watched) hasAnswered = update(each, nowMs) || hasAnswered;
     const waiting = [...watched].filter((each) => each.isWaiting);
-    if (answered || isStalled) {
-      const isBack = away && answered;
-      if (away) totalAwayMs += silentMs();
+    if (hasAnswered || isStalled) {
+      const isBack = isAway && hasAnswered;
+      if (isAway) totalAwayMs += silentMs();
       reset();
       if (isBack) for (const listener of listeners) listener();
     } else if (waiting.length > 0 || hasFailedToConnect) {
       unansweredMs ??= nowMs;
-      if (silentMs() >= (hasFailed ? awayAfterFailureMs : awayAfterSilenceMs)) away = true;
-    } else if (!away) reset();
+      if (silentMs() >= (hasFailed ? awayAfterFailureMs : awayAfterSilenceMs)) isAway = true;
+    } else if (!isAway) reset();
     lost.inspect(waiting);
-    cancel = clock.after(everyMs, check);
+    cancel = clock.after(checkEveryMs, check);
   };
-  cancel = clock.after(everyMs, check);
+  cancel = clock.after(checkEveryMs, check);
 
   return {
     Client,
-    isAway: () => away,
-    awayMs: () => totalAwayMs + (away ? silentMs() : 0),
+    isAway: () => isAway,
+    awayMs: () => totalAwayMs + (isAway ? silentMs() : 0),
     whenBack: (listener) => listeners.push(listener),
     connections() {
       const counts = new Map<string, { open: number; busy: number }>();

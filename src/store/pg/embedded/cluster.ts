@@ -5,7 +5,7 @@ import { chmod, chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'n
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { initdbOf, majorOf } from './binaries.ts';
-import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
+import { EmbeddedPostgresError, hasErrorCode } from './embedded-error.ts';
 import type { Placement } from './placement.ts';
 import { isProcessAlive } from './postmaster.ts';
 
@@ -25,23 +25,23 @@ export const environment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
 export const readPassword = async (placement: Placement): Promise<string> =>
   (await readFile(join(placement.clusterDir, passwordFile), 'utf8')).trim();
 
-export async function ensureCluster(placement: Placement, durable: boolean): Promise<void> {
+export async function ensureCluster(placement: Placement, isDurable: boolean): Promise<void> {
   if (await isCluster(placement)) return;
   await removeAbandonedDrafts(placement.draftsDir);
   const draft = join(placement.draftsDir, `${draftPrefix}${process.pid}-${randomBytes(4).toString('hex')}`);
   try {
-    await initialise(placement, draft, durable);
+    await initialise(placement, draft, isDurable);
     await rename(draft, placement.clusterDir);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
-    // A concurrent start has created the cluster.
-    if (!isRefusal(error, 'ENOTEMPTY', 'EEXIST')) throw error;
+    // With these codes, a concurrent start has created the cluster.
+    if (!hasErrorCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   }
 }
 
 async function isCluster({ clusterDir, binaries }: Placement): Promise<boolean> {
   const version = await readFile(join(clusterDir, 'PG_VERSION'), 'utf8').catch((error: unknown) => {
-    if (isRefusal(error, 'ENOENT')) return undefined;
+    if (hasErrorCode(error, 'ENOENT')) return undefined;
     throw error;
   });
   if (version?.trim() === majorOf(binaries)) return true;
@@ -58,12 +58,12 @@ async function isAbsentOrEmpty(directory: string): Promise<boolean> {
   try {
     return (await readdir(directory)).length === 0;
   } catch (error) {
-    if (isRefusal(error, 'ENOENT')) return true;
+    if (hasErrorCode(error, 'ENOENT')) return true;
     throw error;
   }
 }
 
-async function initialise({ binaries, account }: Placement, draft: string, durable: boolean): Promise<void> {
+async function initialise({ binaries, account }: Placement, draft: string, isDurable: boolean): Promise<void> {
   await mkdir(draft, { mode: 0o700 });
   const password = `${draft}.password`;
   try {
@@ -72,7 +72,7 @@ async function initialise({ binaries, account }: Placement, draft: string, durab
       await chown(draft, account.uid, account.gid);
       await chown(password, account.uid, account.gid);
     }
-    await runInitdb(initdbOf(binaries), draft, password, durable, account);
+    await runInitdb(initdbOf(binaries), draft, password, isDurable, account);
     await rename(password, join(draft, passwordFile));
     await chmod(join(draft, passwordFile), 0o600);
   } finally {
@@ -84,13 +84,13 @@ async function runInitdb(
   initdb: string,
   directory: string,
   password: string,
-  durable: boolean,
+  isDurable: boolean,
   account: Placement['account'],
 ): Promise<void> {
   const args = [
     ...['--pgdata', directory, '--username', superuser, '--auth', 'scram-sha-256', '--pwfile', password],
     ...['--encoding', 'UTF8', '--locale', 'C', '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8'],
-    ...['--no-instructions', ...(durable ? [] : ['--no-sync'])],
+    ...['--no-instructions', ...(isDurable ? [] : ['--no-sync'])],
   ];
   try {
     await promisify(execFile)(initdb, args, {
@@ -126,6 +126,6 @@ async function removeWithRetries(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   } catch (error) {
-    if (!isRefusal(error, 'ENOTEMPTY', 'EBUSY', 'EPERM', 'EACCES')) throw error;
+    if (!hasErrorCode(error, 'ENOTEMPTY', 'EBUSY', 'EPERM', 'EACCES')) throw error;
   }
 }

@@ -5,6 +5,7 @@ export type EmbeddedPostgresCode =
   | 'data_directory_foreign'
   | 'data_directory_closed'
   | 'data_directory_copied'
+  | 'data_directory_moved'
   | 'data_directory_unusable'
   | 'data_directory_owned'
   | 'no_unprivileged_account'
@@ -29,4 +30,4 @@ const systemCode = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 
 /** Whether the operating system or PostgreSQL failed with one of these codes. */
-export const isRefusal = (error: unknown, ...codes: string[]): boolean => codes.includes(systemCode(error) ?? '');
+export const hasErrorCode = (error: unknown, ...codes: string[]): boolean => codes.includes(systemCode(error) ?? '');

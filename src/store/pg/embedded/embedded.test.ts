@@ -5,26 +5,26 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import {
   asPlainUser,
-  endOwners,
   endProcess,
+  endServers,
   isRoot,
   newDirectory,
   nobodyUid,
-  ownerProgram,
   query,
-  startOwner,
-} from '../../../../test/support/run/embedded-owners.ts';
+  serverProgram,
+  startServer,
+} from '../../../../test/support/run/embedded-servers.ts';
 import { until } from '../../../../test/support/until.ts';
 import { systemClock } from '../../../base/clock.ts';
 import { startEmbeddedPostgres } from './embedded.ts';
 import { isProcessAlive } from './postmaster.ts';
 
-afterEach(endOwners);
+afterEach(endServers);
 
 test('starts in an empty directory and keeps its data across a restart', async () => {
   const dataDir = await newDirectory();
   const startedAt = systemClock.monotonicMs();
-  const first = await startOwner(dataDir);
+  const first = await startServer(dataDir);
   await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
   console.log(
     `from an empty directory to the first query: ${Math.round(systemClock.monotonicMs() - startedAt)} ms, a Node start included`,
@@ -35,13 +35,13 @@ test('starts in an empty directory and keeps its data across a restart', async (
   await endProcess(first.child, 'SIGTERM');
   expect(isProcessAlive(first.pid)).toBe(false);
 
-  const second = await startOwner(dataDir);
+  const second = await startServer(dataDir);
   expect(second.adopted).toBe(false);
   expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
 });
 
 test('requires the password, and listens only on loopback and on a private socket', async () => {
-  const { url, application_url, clusterDir } = await startOwner(await newDirectory());
+  const { url, application_url, clusterDir } = await startServer(await newDirectory());
   for (const address of [url, application_url]) {
     const wrong = new URL(address);
     wrong.password = 'guess';
@@ -62,12 +62,12 @@ test('requires the password, and listens only on loopback and on a private socke
 
 test('adopts the live postmaster after kill -9 of the server', async () => {
   const dataDir = await newDirectory();
-  const first = await startOwner(dataDir);
+  const first = await startServer(dataDir);
   await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
   await endProcess(first.child, 'SIGKILL');
   expect(isProcessAlive(first.pid)).toBe(true);
 
-  const second = await startOwner(dataDir);
+  const second = await startServer(dataDir);
   expect(second).toMatchObject({ adopted: true, pid: first.pid, url: first.url });
   expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
 
@@ -77,9 +77,9 @@ test('adopts the live postmaster after kill -9 of the server', async () => {
 
 test("refuses a second server on the same directory, and names the first one's process id", async () => {
   const dataDir = await newDirectory();
-  const first = await startOwner(dataDir);
-  const second = await startOwner(dataDir);
-  expect(second.refused).toBe('data_directory_owned');
+  const first = await startServer(dataDir);
+  const second = await startServer(dataDir);
+  expect(second.refusalCode).toBe('data_directory_owned');
   expect(second.message).toContain(`process ${first.child.pid}`);
   expect(second.message).toContain(dataDir);
   expect(second.remedy).toContain('--data-dir');
@@ -89,20 +89,20 @@ test("refuses a second server on the same directory, and names the first one's p
 
 test('lets exactly one of several concurrent starts own an empty directory', async () => {
   const dataDir = await newDirectory();
-  const owners = await Promise.all([1, 2, 3].map(() => startOwner(dataDir)));
-  expect(owners.map(({ refused }) => refused).sort()).toEqual([
+  const servers = await Promise.all([1, 2, 3].map(() => startServer(dataDir)));
+  expect(servers.map(({ refusalCode }) => refusalCode).sort()).toEqual([
     'data_directory_owned',
     'data_directory_owned',
     undefined,
   ]);
-  const winner = owners.find(({ refused }) => refused === undefined);
+  const winner = servers.find(({ refusalCode }) => refusalCode === undefined);
   expect(await query(winner?.url ?? '', 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   expect((await readdir(dataDir)).sort()).toEqual(['postgres', 'postgres.log']);
 });
 
 test.for(['dead', 'foreign'])('starts despite the pid file of a %s process', async (kind) => {
   const dataDir = await newDirectory();
-  const first = await startOwner(dataDir);
+  const first = await startServer(dataDir);
   await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
   const { uid, gid } = statSync(first.clusterDir);
   const pidFile = join(first.clusterDir, 'postmaster.pid');
@@ -116,7 +116,7 @@ test.for(['dead', 'foreign'])('starts despite the pid file of a %s process', asy
   if (kind === 'dead') await endProcess(other, 'SIGKILL');
   await writeFile(pidFile, content.replace(/^\d+/, String(other.pid)));
   await chown(pidFile, uid, gid);
-  const second = await startOwner(dataDir);
+  const second = await startServer(dataDir);
   expect(second.adopted).toBe(false);
   expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
   await endProcess(other, 'SIGKILL');
@@ -141,10 +141,10 @@ test('resolves `lost` when the lock on the data directory is lost, but not after
 
 test('starts after an earlier start was killed while it created the cluster', async () => {
   const dataDir = await newDirectory();
-  const killed = spawn(process.execPath, [ownerProgram, dataDir], { stdio: 'ignore' });
+  const killed = spawn(process.execPath, [serverProgram, dataDir], { stdio: 'ignore' });
   await until('the first start to begin creating the cluster', () => readDrafts(dataDir).length > 0);
   await endProcess(killed, 'SIGKILL');
-  const next = await startOwner(dataDir);
+  const next = await startServer(dataDir);
   expect(await query(next.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   expect(readDrafts(dataDir)).toEqual([]);
 });
@@ -153,27 +153,27 @@ test('refuses a directory of another PostgreSQL version', async () => {
   const dataDir = await newDirectory();
   await mkdir(join(dataDir, 'postgres'));
   await writeFile(join(dataDir, 'postgres', 'PG_VERSION'), '9\n');
-  const refused = await startOwner(dataDir, await asPlainUser(dataDir));
-  expect(refused).toMatchObject({ refused: 'data_directory_unusable' });
-  expect(refused.message).toContain('PostgreSQL 9');
+  const server = await startServer(dataDir, await asPlainUser(dataDir));
+  expect(server.refusalCode).toBe('data_directory_unusable');
+  expect(server.message).toContain('PostgreSQL 9');
   expect(existsSync(join(dataDir, 'postgres', 'PG_VERSION'))).toBe(true);
 });
 
 test('keeps the cluster in the data directory if a plain user starts it', async () => {
   const dataDir = await newDirectory();
-  const owner = await startOwner(dataDir, await asPlainUser(dataDir));
-  expect(owner.clusterDir).toBe(join(dataDir, 'postgres'));
-  expect(owner.log).toEqual([]);
-  expect(statSync(owner.clusterDir).uid).toBe(isRoot ? nobodyUid : process.getuid?.());
-  expect(await query(owner.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  const server = await startServer(dataDir, await asPlainUser(dataDir));
+  expect(server.clusterDir).toBe(join(dataDir, 'postgres'));
+  expect(server.log).toEqual([]);
+  expect(statSync(server.clusterDir).uid).toBe(isRoot ? nobodyUid : process.getuid?.());
+  expect(await query(server.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
 test('refuses a data directory that a plain user cannot write', async () => {
   const closed = await newDirectory(0o555);
-  const owner = await startOwner(join(closed, 'data'), isRoot ? { uid: nobodyUid, gid: nobodyUid } : {});
-  expect(owner.refused).toBe('data_directory_unwritable');
-  expect(owner.message).toContain(closed);
-  expect(owner.remedy).toContain('--data-dir');
+  const server = await startServer(join(closed, 'data'), isRoot ? { uid: nobodyUid, gid: nobodyUid } : {});
+  expect(server.refusalCode).toBe('data_directory_unwritable');
+  expect(server.message).toContain(closed);
+  expect(server.remedy).toContain('--data-dir');
 });
 
 function readDrafts(dataDir: string): string[] {
@@ -181,7 +181,7 @@ function readDrafts(dataDir: string): string[] {
 }
 
 test('stops the postmaster when the process exits without stopping it', async () => {
-  const { child, pid } = await startOwner(await newDirectory());
+  const { child, pid } = await startServer(await newDirectory());
   await endProcess(child, 'SIGQUIT');
   await until('the postmaster to exit', () => !isProcessAlive(pid));
 });

@@ -1,20 +1,21 @@
 /**
  * Starts the embedded PostgreSQL, the default database. It runs as a separate process that outlives
- * a killed server, and the next server adopts it. Only the owner of the data directory (claim.ts)
+ * a killed server, and the next server adopts it. Only the holder of the lock on the data directory
  * stops it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { Client } from 'pg';
 import { type Clock, pause } from '../../../base/clock.ts';
 import { postgresOf } from './binaries.ts';
-import { type Claim, claimDataDirectory } from './claim.ts';
 import { application, ensureCluster, environment, readPassword, superuser } from './cluster.ts';
-import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
+import { type DirectoryLock, lockDataDirectory } from './directory-lock.ts';
+import { EmbeddedPostgresError, hasErrorCode } from './embedded-error.ts';
 import { choosePlacement, type Placement } from './placement.ts';
 import { findPostmaster, isProcessAlive, type Postmaster, stopAtExit, stopPostmaster } from './postmaster.ts';
 import { isDurable, type Settings, serverArguments, socketDirectory, socketPath } from './settings.ts';
@@ -33,7 +34,7 @@ export interface EmbeddedPostgresOptions {
 }
 
 export interface EmbeddedPostgres {
-  /** Connects as the owner of all tables. It has the password and works only on this host. */
+  /** Connects as the owner of all tables. The URL has the password and works only on this host. */
   url: string;
   /** Connects as the role of the application's statements. */
   application_url: string;
@@ -47,37 +48,51 @@ export interface EmbeddedPostgres {
 }
 
 const database = 'slipway';
-const attempts = 5;
+const maxAttempts = 5;
 const pollMs = 10;
 const settleMs = 100;
 /** This is long, because recovery after a power cut reads the whole write-ahead log. */
 const readyWithinMs = 5 * 60_000;
 
+const movedMarkPath = (dataDir: string): string => join(dataDir, 'postgres.moved');
+
+/** Keeps a server from starting on a moved database. `destination` must not show a password. */
+export const markMoved = (dataDir: string, destination: string): Promise<void> =>
+  writeFile(movedMarkPath(dataDir), `${destination}\n`);
+
+function refuseMoved(dataDir: string): void {
+  if (!existsSync(movedMarkPath(dataDir))) return;
+  const destination = readFileSync(movedMarkPath(dataDir), 'utf8').trim();
+  throw new EmbeddedPostgresError(
+    'data_directory_moved',
+    `The database of ${dataDir} was moved to ${destination}. A server on this one would change the same machines.`,
+    `Start the server with --database-url. To return to this one, stop the other and delete ${movedMarkPath(dataDir)}.`,
+  );
+}
+
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, clock, log = () => {}, settings = {} } = options;
+  refuseMoved(dataDir);
   const placement = choosePlacement(dataDir, log, options.relocateTo);
   await ensureCluster(placement, isDurable(settings));
   const password = await readPassword(placement);
 
   for (let attempt = 1; ; attempt++) {
     const running = await ensurePostmaster(placement, settings, clock);
-    const { port } = running.postmaster;
-    const socketQuery = socketQueryFor(placement.clusterDir, port);
-    const address = (name: string, user = superuser, secret = password) =>
-      `postgres://${user}:${secret}@127.0.0.1:${port}/${name}${socketQuery}`;
+    const urlFor = urlBuilder(placement, running.postmaster, password);
     // The secret is derived one way from the owner's password, so only one secret is stored.
     const secret = createHmac('sha256', password).update(application).digest('hex');
     try {
-      await ensureDatabase(address('postgres'), secret);
-      const claim = await claimDataDirectory(address(database), dataDir, clock);
-      const urls = { url: address(database), application_url: address(database, application, secret) };
-      return createHandle(placement, running, urls, claim, clock);
+      await ensureDatabase(urlFor('postgres'), secret);
+      const lock = await lockDataDirectory(urlFor(database), dataDir, clock);
+      const urls = { url: urlFor(database), application_url: urlFor(database, application, secret) };
+      return createHandle(placement, running, urls, lock, clock);
     } catch (error) {
       running.cancelStopAtExit();
       if (isOwned(error)) throw error;
       // The owner may be stopping the postmaster that we found. The next attempt starts a new one.
-      const isPostmasterGone = isRefusal(error, '57P01', '57P03', 'ECONNREFUSED', 'ECONNRESET');
-      if (isPostmasterGone && attempt < attempts) {
+      const isPostmasterGone = hasErrorCode(error, '57P01', '57P03', 'ECONNREFUSED', 'ECONNRESET');
+      if (isPostmasterGone && attempt < maxAttempts) {
         await pause(clock, settleMs);
         continue;
       }
@@ -87,10 +102,25 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   }
 }
 
-/**
- * Connects through the Unix socket if there is one; a postmaster of an older version may have none.
- */
-const socketQueryFor = (clusterDir: string, port: number): string => {
+/** Whether the directory holds an embedded database, here or relocated. */
+export const hasCluster = (dataDir: string): boolean =>
+  ['postgres', 'postgres.location'].some((name) => existsSync(join(dataDir, name)));
+
+/** Returns the owner's URL of the database of a running server, for a program beside it. */
+export async function findRunningDatabase(dataDir: string): Promise<string | undefined> {
+  const placement = choosePlacement(dataDir, () => {});
+  const postmaster = findPostmaster(placement.clusterDir);
+  return postmaster?.isReady ? urlBuilder(placement, postmaster, await readPassword(placement))(database) : undefined;
+}
+
+function urlBuilder({ clusterDir }: Placement, { port }: Postmaster, password: string) {
+  const socketQuery = findSocketQuery(clusterDir, port);
+  return (name: string, user = superuser, secret = password) =>
+    `postgres://${user}:${secret}@127.0.0.1:${port}/${name}${socketQuery}`;
+}
+
+/** Prefers the Unix socket. A postmaster of an older version may have none. */
+const findSocketQuery = (clusterDir: string, port: number): string => {
   const directory = socketDirectory(clusterDir, port);
   return directory && existsSync(socketPath(directory, port)) ? `?host=${encodeURIComponent(directory)}` : '';
 };
@@ -100,30 +130,32 @@ const isOwned = (error: unknown) => error instanceof EmbeddedPostgresError && er
 interface RunningPostmaster {
   postmaster: Postmaster;
   adopted: boolean;
-  /** Until the claim, only a postmaster that this process launched stops at its exit. */
+  /** Before the lock is taken, only a postmaster that this process launched stops at its exit. */
   cancelStopAtExit(): void;
 }
 
 function createHandle(
   placement: Placement,
-  { postmaster, adopted, cancelStopAtExit }: RunningPostmaster,
+  running: RunningPostmaster,
   urls: { url: string; application_url: string },
-  claim: Claim,
+  lock: DirectoryLock,
   clock: Clock,
 ): EmbeddedPostgres {
+  const { postmaster, adopted } = running;
   let stopping: Promise<void> | undefined;
-  cancelStopAtExit();
-  const keepRunning = stopAtExit(postmaster.pid, placement.clusterDir);
+  // From here on this process has the lock, so an adopted postmaster stops at its exit too.
+  running.cancelStopAtExit();
+  const cancelStopAtExit = stopAtExit(postmaster.pid, placement.clusterDir);
   const lost = new Promise<Error>((resolve) => {
-    claim.lost.then((error) => {
-      keepRunning();
+    lock.lost.then((error) => {
+      cancelStopAtExit();
       if (!stopping) resolve(error);
     });
   });
   const stop = async () => {
     await stopPostmaster(postmaster.pid, clock);
-    keepRunning();
-    await claim.release();
+    cancelStopAtExit();
+    await lock.release();
   };
   return {
     ...urls,
@@ -131,7 +163,7 @@ function createHandle(
     adopted,
     clusterDir: placement.clusterDir,
     lost,
-    // The claim is released after the postmaster has ended, so that no server adopts one that ends.
+    // The lock is released after the postmaster has ended, so that no server adopts one that ends.
     stop: () => (stopping ??= stop()),
   };
 }
@@ -149,14 +181,14 @@ async function ensurePostmaster(placement: Placement, settings: Settings, clock:
     if (postmaster?.pid === child.pid && postmaster) return { postmaster, adopted: false, cancelStopAtExit };
     cancelStopAtExit();
     if (postmaster) return { postmaster, adopted: true, cancelStopAtExit };
-    if (attempt >= attempts) throw await startFailed(placement);
+    if (attempt >= maxAttempts) throw await readStartFailure(placement);
     // PostgreSQL refuses to start until the child processes of a killed postmaster have ended.
     await pause(clock, attempt * settleMs);
   }
 }
 
 async function launch(placement: Placement, settings: Settings): Promise<ChildProcess> {
-  const port = await freePort();
+  const port = await findFreePort();
   const logFd = openSync(placement.logFile, 'a', 0o600);
   try {
     const child = spawn(postgresOf(placement.binaries), serverArguments(placement.clusterDir, port, settings), {
@@ -179,7 +211,7 @@ async function launch(placement: Placement, settings: Settings): Promise<ChildPr
  * Returns a port that is free now. If another process takes it first, the launch fails and the next
  * attempt picks another port.
  */
-function freePort(): Promise<number> {
+function findFreePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
     probe.once('error', reject);
@@ -202,25 +234,25 @@ async function waitUntilReadyOrExited(
   while (clock.monotonicMs() < giveUpAt) {
     const hasExited = child.exitCode !== null || child.signalCode !== null;
     const found = findPostmaster(placement.clusterDir);
-    if (found?.ready) return found;
+    if (found?.isReady) return found;
     if (hasExited && !found) return undefined;
     await pause(clock, pollMs);
   }
   child.kill('SIGINT');
-  throw await startFailed(placement);
+  throw await readStartFailure(placement);
 }
 
 async function waitUntilReady(pid: number, placement: Placement, clock: Clock): Promise<Postmaster> {
   const giveUpAt = clock.monotonicMs() + readyWithinMs;
   while (isProcessAlive(pid) && clock.monotonicMs() < giveUpAt) {
     const found = findPostmaster(placement.clusterDir);
-    if (found?.ready) return found;
+    if (found?.isReady) return found;
     await pause(clock, pollMs);
   }
-  throw await startFailed(placement);
+  throw await readStartFailure(placement);
 }
 
-async function startFailed({ logFile, clusterDir }: Placement): Promise<EmbeddedPostgresError> {
+async function readStartFailure({ logFile, clusterDir }: Placement): Promise<EmbeddedPostgresError> {
   const tail = (await readFile(logFile, 'utf8')).trimEnd().split('\n').slice(-5).join('\n');
   return new EmbeddedPostgresError(
     'start_failed',
@@ -241,7 +273,7 @@ async function ensureDatabase(maintenanceUrl: string, applicationSecret: string)
     if (roles.rowCount === 0) await client.query(`create role ${application} login password '${applicationSecret}'`);
   } catch (error) {
     // A concurrent start created the database or the role.
-    if (!isRefusal(error, '42P04', '42710', '23505')) throw error;
+    if (!hasErrorCode(error, '42P04', '42710', '23505')) throw error;
   } finally {
     await client.end();
   }

@@ -1,8 +1,7 @@
 /**
  * Decides where the cluster and the programs are and which account runs them. If Slipway runs as
- * root, the unprivileged account may be unable to enter the data directory or the clone. Then they
- * go to /var/lib/slipway-postgres, and a pointer file in the data directory holds the path of the
- * cluster.
+ * root and the unprivileged account cannot enter the data directory or the clone, they go to
+ * /var/lib/slipway-postgres, and a pointer file in the data directory has the path of the cluster.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -25,15 +24,15 @@ import { dirname, join } from 'node:path';
 import { makeDirectory } from '../../../base/files/make-directory.ts';
 import {
   type Account,
-  accountOf,
-  barrierBefore,
+  ensureUnprivilegedAccount,
+  findBlockedAncestor,
   isNobody,
   mayUse,
+  readAccount,
   runsAsRoot,
-  unprivilegedAccount,
 } from './account.ts';
-import { type Binaries, installedBinaries, postgresOf } from './binaries.ts';
-import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
+import { type Binaries, findBinaries, postgresOf } from './binaries.ts';
+import { EmbeddedPostgresError, hasErrorCode } from './embedded-error.ts';
 import { findPostmaster } from './postmaster.ts';
 import { takeOver } from './take-over.ts';
 
@@ -49,7 +48,8 @@ export interface Placement {
 
 /**
  * Every account can enter /var/lib by convention. Nothing else uses this directory. In contrast,
- * /var/lib/slipway may be a data directory or hold the nodes of root, and be closed to others.
+ * /var/lib/slipway may be a data directory or hold the machines of a server that runs as root, and
+ * be closed to other accounts.
  */
 const defaultRelocation = '/var/lib/slipway-postgres';
 
@@ -59,23 +59,24 @@ export function choosePlacement(dataDir: string, log: Log, relocateTo: string = 
   const directory = openDataDirectory(dataDir);
   const logFile = join(directory, 'postgres.log');
   const inPlace = join(directory, 'postgres');
-  const binaries = installedBinaries();
+  const binaries = findBinaries();
   if (!runsAsRoot()) {
     refuseForeignCluster(inPlace);
     return { clusterDir: inPlace, draftsDir: directory, logFile, binaries, account: undefined };
   }
   const pointer = join(directory, 'postgres.location');
-  const unprivileged = unprivilegedAccount(log);
-  const barrier = barrierBefore(unprivileged, inPlace);
+  const unprivileged = ensureUnprivilegedAccount(log);
+  const barrier = findBlockedAncestor(unprivileged, inPlace);
   const isRelocated = existsSync(pointer) || (barrier !== undefined && !existsSync(inPlace));
-  const clusterDir = isRelocated ? readRelocation(pointer, relocateTo, unprivileged) : inPlace;
-  const account = takeFromNobody(clusterDir, unprivileged, log) ?? ownerOf(clusterDir) ?? unprivileged;
+  const clusterDir = isRelocated ? ensureRelocation(pointer, relocateTo, unprivileged) : inPlace;
+  const account = takeFromNobody(clusterDir, unprivileged, log) ?? findOwner(clusterDir) ?? unprivileged;
   refuseClosed(clusterDir, account);
   if (isRelocated && !existsSync(clusterDir)) {
-    log(`PostgreSQL runs as ${account.name}, which may not enter ${barrier}; its data is in ${clusterDir} instead.`);
+    const because = barrier === undefined ? `${pointer} says so` : `that account may not enter ${barrier}`;
+    log(`PostgreSQL runs as ${account.name}; its data is in ${clusterDir}, because ${because}.`);
   }
   const draftsDir = isRelocated ? dirname(clusterDir) : directory;
-  return { clusterDir, draftsDir, logFile, binaries: reachableBinaries(binaries, account, relocateTo, log), account };
+  return { clusterDir, draftsDir, logFile, binaries: ensureReachable(binaries, account, relocateTo, log), account };
 }
 
 function openDataDirectory(dataDir: string): string {
@@ -94,21 +95,21 @@ function openDataDirectory(dataDir: string): string {
   }
 }
 
-function ownerOf(clusterDir: string): Account | undefined {
+function findOwner(clusterDir: string): Account | undefined {
   if (!existsSync(clusterDir)) return undefined;
   const { uid, gid } = statSync(clusterDir);
-  return uid === 0 ? undefined : accountOf(uid, gid);
+  return uid === 0 ? undefined : readAccount(uid, gid);
 }
 
 /**
  * Earlier versions ran the database as nobody. Gives such a cluster to `account`, unless it runs.
  */
 function takeFromNobody(clusterDir: string, account: Account, log: Log): Account | undefined {
-  const owner = ownerOf(clusterDir);
+  const owner = findOwner(clusterDir);
   if (!owner || !isNobody(owner) || findPostmaster(clusterDir)) return undefined;
   takeOver(clusterDir, owner, account);
   log(
-    `The database in ${clusterDir} belonged to ${owner.name}, as which other programs run too; it now belongs to ${account.name}.`,
+    `The database in ${clusterDir} belonged to the account ${owner.name}, which other programs use too; it now belongs to the account ${account.name}.`,
   );
   return account;
 }
@@ -125,7 +126,7 @@ function refuseForeignCluster(clusterDir: string): void {
 }
 
 /** The path is random, so that a new data directory with an old name does not find old data. */
-function readRelocation(pointer: string, relocateTo: string, account: Account): string {
+function ensureRelocation(pointer: string, relocateTo: string, account: Account): string {
   if (!existsSync(pointer)) {
     createOnce(pointer, join(createPlace(account, join(relocateTo, 'data')), randomBytes(8).toString('hex')));
   }
@@ -134,7 +135,7 @@ function readRelocation(pointer: string, relocateTo: string, account: Account): 
 
 /** Without this check, the log of PostgreSQL would only say that the directory does not exist. */
 function refuseClosed(clusterDir: string, account: Account): void {
-  const barrier = barrierBefore(account, clusterDir);
+  const barrier = findBlockedAncestor(account, clusterDir);
   if (barrier === undefined) return;
   throw new EmbeddedPostgresError(
     'data_directory_closed',
@@ -147,10 +148,10 @@ function createPlace(account: Account, place: string): string {
   try {
     makeDirectory(place, 0o755);
   } catch (cause) {
-    throw relocationFailed(place, cause instanceof Error ? cause.message : String(cause), cause);
+    throw relocationError(place, cause instanceof Error ? cause.message : String(cause), cause);
   }
-  const barrier = barrierBefore(account, join(realpathSync(place), 'x'));
-  if (barrier) throw relocationFailed(place, `${account.name} may not enter ${barrier}`);
+  const barrier = findBlockedAncestor(account, join(realpathSync(place), 'x'));
+  if (barrier) throw relocationError(place, `${account.name} may not enter ${barrier}`);
   return place;
 }
 
@@ -161,13 +162,13 @@ function createOnce(file: string, content: string): void {
   try {
     linkSync(draft, file);
   } catch (error) {
-    if (!isRefusal(error, 'EEXIST')) throw error;
+    if (!hasErrorCode(error, 'EEXIST')) throw error;
   } finally {
     rmSync(draft);
   }
 }
 
-function reachableBinaries(binaries: Binaries, account: Account, relocateTo: string, log: Log): Binaries {
+function ensureReachable(binaries: Binaries, account: Account, relocateTo: string, log: Log): Binaries {
   const needed = [postgresOf(binaries), join(binaries.directory, 'lib'), join(binaries.directory, 'share')];
   if (needed.every((path) => mayUse(account, realpathSync(path)))) return binaries;
   const copy = { ...binaries, directory: join(createPlace(account, relocateTo), `postgres-${binaries.version}`) };
@@ -182,8 +183,8 @@ function reachableBinaries(binaries: Binaries, account: Account, relocateTo: str
     renameSync(draft, copy.directory);
   } catch (cause) {
     rmSync(draft, { recursive: true, force: true });
-    // Ignore these codes: a concurrent start has created the copy.
-    if (!isRefusal(cause, 'ENOTEMPTY', 'EEXIST')) throw relocationFailed(relocateTo, String(cause), cause);
+    // With these codes, a concurrent start has created the copy.
+    if (!hasErrorCode(cause, 'ENOTEMPTY', 'EEXIST')) throw relocationError(relocateTo, String(cause), cause);
   }
   return copy;
 }
@@ -196,7 +197,7 @@ function openToAll(path: string): void {
   if (entry.isDirectory()) for (const name of readdirSync(path)) openToAll(join(path, name));
 }
 
-const relocationFailed = (place: string, reason: string, cause?: unknown) =>
+const relocationError = (place: string, reason: string, cause?: unknown) =>
   new EmbeddedPostgresError(
     'relocation_failed',
     `PostgreSQL cannot run as root, its account cannot enter the data directory or the clone, and ${place} ` +

@@ -2,12 +2,12 @@
 import { linkSync, readFileSync, readlinkSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type Clock, pause } from '../../../base/clock.ts';
-import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
+import { EmbeddedPostgresError, hasErrorCode } from './embedded-error.ts';
 
 export interface Postmaster {
   pid: number;
   port: number;
-  ready: boolean;
+  isReady: boolean;
 }
 
 const pidFileOf = (clusterDir: string) => join(clusterDir, 'postmaster.pid');
@@ -18,7 +18,7 @@ function readIfExists(file: string): string | undefined {
     return readFileSync(file, 'utf8');
   } catch (error) {
     // ESRCH means that the process of a /proc file ended while the file was read.
-    if (isRefusal(error, 'ENOENT', 'ESRCH')) return undefined;
+    if (hasErrorCode(error, 'ENOENT', 'ESRCH')) return undefined;
     throw error;
   }
 }
@@ -42,7 +42,7 @@ function isPostmasterOf(pid: number, clusterDir: string): boolean {
   } catch (error) {
     // The process has ended, or belongs to another account, which cannot have opened this
     // directory.
-    if (isRefusal(error, 'EACCES', 'EPERM', 'ENOENT', 'ESRCH')) return false;
+    if (hasErrorCode(error, 'EACCES', 'EPERM', 'ENOENT', 'ESRCH')) return false;
     throw error;
   }
 }
@@ -54,7 +54,7 @@ export function findPostmaster(clusterDir: string): Postmaster | undefined {
   const lines = content.split('\n');
   const pid = Number(lines[0]);
   if (isPostmasterOf(pid, clusterDir)) {
-    return { pid, port: Number(lines[3]), ready: lines[7]?.trim() === 'ready' };
+    return { pid, port: Number(lines[3]), isReady: lines[7]?.trim() === 'ready' };
   }
   // An empty file has no pid yet, because a postmaster is just writing it.
   if (pid > 0) removeStalePidFile(clusterDir, content);
@@ -70,13 +70,13 @@ function removeStalePidFile(clusterDir: string, stale: string): void {
     if (readFileSync(aside, 'utf8') !== stale) linkSync(aside, file);
     rmSync(aside);
   } catch (error) {
-    if (!isRefusal(error, 'ENOENT', 'EEXIST')) throw error;
+    if (!hasErrorCode(error, 'ENOENT', 'EEXIST')) throw error;
   }
 }
 
 /**
  * Requests a fast shutdown if this process exits without `stopPostmaster`, for example at a second
- * Ctrl-C. Returns a function that cancels this.
+ * Ctrl-C. Returns a function that removes the exit handler.
  */
 export function stopAtExit(pid: number, clusterDir: string): () => void {
   const stop = () => {
@@ -94,8 +94,8 @@ const immediateStopMs = 10_000;
  * from an immediate shutdown with the write-ahead log.
  */
 export async function stopPostmaster(pid: number, clock: Clock): Promise<void> {
-  if (await stopsAfter('SIGINT', pid, fastStopMs, clock)) return;
-  if (await stopsAfter('SIGQUIT', pid, immediateStopMs, clock)) return;
+  if (await endsAfter('SIGINT', pid, fastStopMs, clock)) return;
+  if (await endsAfter('SIGQUIT', pid, immediateStopMs, clock)) return;
   throw new EmbeddedPostgresError(
     'stop_failed',
     `PostgreSQL (process ${pid}) does not stop.`,
@@ -103,11 +103,11 @@ export async function stopPostmaster(pid: number, clock: Clock): Promise<void> {
   );
 }
 
-async function stopsAfter(signal: NodeJS.Signals, pid: number, withinMs: number, clock: Clock): Promise<boolean> {
+async function endsAfter(signal: NodeJS.Signals, pid: number, withinMs: number, clock: Clock): Promise<boolean> {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    if (isRefusal(error, 'ESRCH')) return true;
+    if (hasErrorCode(error, 'ESRCH')) return true;
     throw error;
   }
   const giveUpAt = clock.monotonicMs() + withinMs;

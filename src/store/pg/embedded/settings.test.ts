@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { buffersMb, socketDirectory } from './settings.ts';
+import { computeBuffersMb, socketDirectory } from './settings.ts';
 
 test('uses a sixteenth of the memory for buffers, within bounds', () => {
   const gb = 2 ** 30;
-  expect(buffersMb(gb / 2)).toBe(128);
-  expect(buffersMb(4 * gb)).toBe(256);
-  expect(buffersMb(256 * gb)).toBe(1024);
+  expect(computeBuffersMb(gb / 2)).toBe(128);
+  expect(computeBuffersMb(4 * gb)).toBe(256);
+  expect(computeBuffersMb(256 * gb)).toBe(1024);
 });
 
 test('puts the socket into the cluster directory unless the path is too long', () => {

@@ -11,11 +11,11 @@ const maxBuffersMb = 1024;
  * A sixteenth of the memory, within bounds, so that the indexes of a million nodes stay cached.
  * PostgreSQL touches the pages as data arrives, so an idle server stays small.
  */
-export const buffersMb = (memoryBytes: number): number =>
+export const computeBuffersMb = (memoryBytes: number): number =>
   Math.round(Math.min(maxBuffersMb, Math.max(minBuffersMb, memoryBytes / 2 ** 20 / 16)));
 
 /** The limit of the container, or else the memory of the machine. */
-const memoryBytes = () => process.constrainedMemory() || totalmem();
+const readMemoryBytes = () => process.constrainedMemory() || totalmem();
 
 export const defaultSettings: Settings = {
   // These save processes and memory: no asynchronous I/O workers, no replication, no JIT compiler.
@@ -32,10 +32,10 @@ export const defaultSettings: Settings = {
   max_locks_per_transaction: '256',
   // The first change of a page after a checkpoint logs the whole page. Verdicts on a large fleet
   // change pages everywhere, so with the default checkpoint rate most of the log would be full
-  // pages. A small fleet reaches neither bound.
+  // pages. A small fleet never fills a log of this size.
   max_wal_size: '4GB',
   checkpoint_timeout: '15min',
-  shared_buffers: `${buffersMb(Math.min(memoryBytes(), totalmem()))}MB`,
+  shared_buffers: `${computeBuffersMb(Math.min(readMemoryBytes(), totalmem()))}MB`,
   timezone: 'UTC',
   log_timezone: 'UTC',
   log_min_messages: 'warning',
@@ -48,7 +48,7 @@ export const volatileSettings: Settings = { fsync: 'off', synchronous_commit: 'o
 
 export const isDurable = (settings: Settings) => settings.fsync !== 'off';
 
-/** The operating system's limit. */
+/** The limit of Linux. */
 const longestSocketPath = 107;
 
 export const socketPath = (directory: string, port: number) => join(directory, `.s.PGSQL.${port}`);

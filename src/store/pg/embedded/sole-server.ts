@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { createConnection, createServer, type Server } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { type Clock, pause } from '../../../base/clock.ts';
-import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
+import { EmbeddedPostgresError, hasErrorCode } from './embedded-error.ts';
 
 /** How long the process of a killed server may take to end. */
 const graceMs = 5_000;
@@ -21,15 +21,15 @@ interface SoleServerOptions {
   clock: Clock;
 }
 
-/** Returns a function that releases the claim. */
-export async function claimSoleServer({ installation_id, dataDir, clock }: SoleServerOptions): Promise<() => void> {
+/** Returns a function that closes the socket. Checks nothing except on Linux. */
+export async function ensureSoleServer({ installation_id, dataDir, clock }: SoleServerOptions): Promise<() => void> {
   if (process.platform !== 'linux') return () => {};
   const path = `\0slipway/${installation_id}`;
   const giveUpMs = clock.monotonicMs() + graceMs;
   for (;;) {
     const server = await listen(path, `process ${process.pid} on ${dataDir}`);
     if (server) return () => void server.close();
-    if (clock.monotonicMs() >= giveUpMs) throw copied(dataDir, await holderOf(path));
+    if (clock.monotonicMs() >= giveUpMs) throw copyError(dataDir, await readHolder(path));
     await pause(clock, pollMs);
   }
 }
@@ -40,25 +40,25 @@ async function listen(path: string, identity: string): Promise<Server | undefine
     socket.on('error', () => {});
     socket.end(identity);
   });
-  // The claim alone does not keep the process running.
+  // The socket alone does not keep the process running.
   server.unref();
   server.listen({ path });
   try {
     await once(server, 'listening');
     return server;
   } catch (error) {
-    if (isRefusal(error, 'EADDRINUSE')) return undefined;
+    if (hasErrorCode(error, 'EADDRINUSE')) return undefined;
     throw error;
   }
 }
 
-async function holderOf(path: string): Promise<string> {
+async function readHolder(path: string): Promise<string> {
   const socket = createConnection({ path });
   socket.setTimeout(answerMs, () => socket.destroy(new Error('no answer')));
   return (await text(socket).catch(() => '')).slice(0, 1000) || 'another process';
 }
 
-const copied = (dataDir: string, holder: string) =>
+const copyError = (dataDir: string, holder: string) =>
   new EmbeddedPostgresError(
     'data_directory_copied',
     `${dataDir} is a copy of a data directory whose server runs: ${holder}. Both would change the same machines.`,

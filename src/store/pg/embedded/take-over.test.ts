@@ -1,16 +1,17 @@
 /**
- * Changing the owner of a cluster changes nothing outside it, even if the former owner interferes.
+ * Tests that changing the owner of a cluster changes nothing outside it, even if the former owner
+ * interferes.
  */
 import { spawn } from 'node:child_process';
 import { chmodSync, chownSync, linkSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { endOwners, isRoot, newDirectory } from '../../../../test/support/run/embedded-owners.ts';
+import { endServers, isRoot, newDirectory } from '../../../../test/support/run/embedded-servers.ts';
 import { until } from '../../../../test/support/until.ts';
 import { EmbeddedPostgresError } from './embedded-error.ts';
 import { takeOver } from './take-over.ts';
 
-afterEach(endOwners);
+afterEach(endServers);
 
 const nobody = { name: 'nobody', uid: 65_534, gid: 65_534 };
 const slipway = { name: 'slipway', uid: 12_345, gid: 12_345 };

@@ -6,7 +6,7 @@
 import { closeSync, constants, fchownSync, fstatSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Account } from './account.ts';
-import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
+import { EmbeddedPostgresError, hasErrorCode } from './embedded-error.ts';
 
 /** Non-blocking, so that opening a pipe does not wait for its writer. */
 const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -23,13 +23,13 @@ function openWithoutLinks(path: string): number | undefined {
   try {
     return openSync(path, flags);
   } catch (error) {
-    if (isRefusal(error, 'ELOOP', 'EMLINK', 'ENXIO', 'ENOENT')) return undefined;
+    if (hasErrorCode(error, 'ELOOP', 'EMLINK', 'ENXIO', 'ENOENT')) return undefined;
     throw error;
   }
 }
 
-/** `path` is used to open the entry, `shown` appears in errors. */
-function takeEntry(path: string, shown: string, from: Account, to: Account): void {
+/** Opens the entry at `path`. Errors show `displayPath`. */
+function takeEntry(path: string, displayPath: string, from: Account, to: Account): void {
   const descriptor = openWithoutLinks(path);
   if (descriptor === undefined) return;
   try {
@@ -39,14 +39,14 @@ function takeEntry(path: string, shown: string, from: Account, to: Account): voi
     if (entry.uid !== from.uid && entry.uid !== to.uid)
       throw new EmbeddedPostgresError(
         'data_directory_foreign',
-        `${shown} belongs to uid ${entry.uid}, but the rest of the database belongs to ${from.name}.`,
+        `${displayPath} belongs to uid ${entry.uid}, but the rest of the database belongs to ${from.name}.`,
         `Find out who put it there. If it belongs to the database, run chown ${from.name} on it; otherwise move it elsewhere. Then start again.`,
       );
     if (entry.isDirectory())
       for (const name of readdirSync(pathThroughDescriptor(descriptor, path)))
-        takeEntry(join(pathThroughDescriptor(descriptor, path), name), join(shown, name), from, to);
-    // A directory changes after its entries: if the start is interrupted, the next one sees the
-    // former owner on the directory and repeats the takeover.
+        takeEntry(join(pathThroughDescriptor(descriptor, path), name), join(displayPath, name), from, to);
+    // A directory changes its owner after its entries. If the start is interrupted, the next start
+    // sees the former owner on the directory and repeats the takeover.
     fchownSync(descriptor, to.uid, to.gid);
   } finally {
     closeSync(descriptor);

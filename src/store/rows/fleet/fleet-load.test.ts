@@ -1,4 +1,4 @@
-/** The estimate of how many nodes send heartbeats to how many replicas. */
+/** Tests the estimate of how many nodes send heartbeats to how many replicas. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { secondsLater } from '../../../base/clock.ts';
@@ -35,12 +35,12 @@ const readLoad = async (now: Date) => ({
 
 test('counts nodes that still send heartbeats, and replicas with a valid lease', async () => {
   expect(await readLoad(fleet.now())).toEqual({ nodes: 0, replicas: 1 });
-  for (let made = 0; made < 3; made++) await fleet.node('ready');
-  const over = await fleet.node('ready');
-  await store.db.query('update heartbeats set over = true where node_instance_id = $1', [over.node_instance_id]);
+  for (let i = 0; i < 3; i++) await fleet.node('ready');
+  const ended = await fleet.node('ready');
+  await store.db.query('update heartbeats set over = true where node_instance_id = $1', [ended.node_instance_id]);
   await addReplica('rep_a', 10);
   await addReplica('rep_b', 10);
-  await addReplica('rep_late', -1);
+  await addReplica('rep_expired', -1);
   expect(await readLoad(fleet.now())).toEqual({ nodes: 3, replicas: 2 });
 });
 

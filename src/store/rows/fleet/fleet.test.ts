@@ -75,7 +75,7 @@ test('returns to a tenant the same nodes as the list of nodes', async () => {
   }
 });
 
-test('walks the index of live nodes without sorting, and for a tenant its allocations', async () => {
+test('reads the index of live nodes without sorting, and finds a tenant’s nodes through its allocations', async () => {
   await store.db.transaction((tx) => declarePool(tx, 'many', { driver: 'external' }, fleet.now()));
   await placeNodes(store.db, { pool: 'many', count: 5000, since: fleet.now() });
   await store.db.query(`update nodes set status = 'retired' where pool = 'many' and node_id not like '%7'`);

@@ -38,7 +38,7 @@ interface Columns {
   held: boolean[];
 }
 
-const ms = (column: string) => `(extract(epoch from ${column}) * 1000)::bigint`;
+const toMs = (column: string) => `(extract(epoch from ${column}) * 1000)::bigint`;
 
 /**
  * As in nodes.ts: while a failed release waits for its retry, the deadline of the last attempt is
@@ -55,19 +55,19 @@ end`;
 
 const columns = `
   json_agg(node_id) as node_ids, json_agg(name) as names, json_agg(status) as statuses, json_agg(pool) as pools,
-  json_agg(zone) as zones, json_agg(labels::text) as labels, json_agg(${ms('status_since')}) as since,
-  json_agg(${ms('deadline')}) as deadlines, json_agg(is_held) as held`;
+  json_agg(zone) as zones, json_agg(labels::text) as labels, json_agg(${toMs('status_since')}) as since,
+  json_agg(${toMs('deadline')}) as deadlines, json_agg(is_held) as held`;
 
 /** Replaces each value by its index in a list of the distinct values. */
 function toIndexes<T>(values: readonly T[]): { distinct: T[]; indexes: number[] } {
-  const places = new Map<T, number>();
+  const positions = new Map<T, number>();
   const indexes = values.map((value) => {
-    const known = places.get(value);
+    const known = positions.get(value);
     if (known !== undefined) return known;
-    places.set(value, places.size);
-    return places.size - 1;
+    positions.set(value, positions.size);
+    return positions.size - 1;
   });
-  return { distinct: [...places.keys()], indexes };
+  return { distinct: [...positions.keys()], indexes };
 }
 
 const noNodes: Columns = {
@@ -104,13 +104,13 @@ export interface FleetRead {
 
 export async function readFleet(
   db: Queryable,
-  { after, limit, pool: only, visibility }: FleetRead,
+  { after, limit, pool: wantedPool, visibility }: FleetRead,
 ): Promise<FleetPage> {
   const { values, bind } = parameters();
   const maxRows = bind(limit);
   const where = [`node.status <> 'retired'`];
   if (after) where.push(`(node.pool, node.name) > (${bind(after.pool)}, ${bind(after.name)})`);
-  if (only !== undefined) where.push(`node.pool = ${bind(only)}`);
+  if (wantedPool !== undefined) where.push(`node.pool = ${bind(wantedPool)}`);
   const from = visibility.kind === 'fleet' ? 'nodes node' : `${ownNodes(bind(visibility.tenant))} ${withHolder}`;
   where.push(...heldNodes(visibility, bind));
   const read = single(

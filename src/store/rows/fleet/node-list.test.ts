@@ -74,8 +74,8 @@ async function readAllPages(
   }
 }
 
-const maybe = <T>(...values: T[]) => fc.option(fc.constantFrom(...values), { nil: undefined });
-const defined = <T extends object>(filter: T): T =>
+const optional = <T>(...values: T[]) => fc.option(fc.constantFrom(...values), { nil: undefined });
+const withoutUndefined = <T extends object>(filter: T): T =>
   Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)) as T;
 const limit = fc.integer({ min: 1, max: 50 });
 const visibility = fc.constantFrom<Visibility>(
@@ -93,12 +93,12 @@ const readIds = async (text: string, values: unknown[]) =>
 const searchTexts = ['web-1', 'WEB-5', '_x', 'st_001', 'node_0007', 'inst_0033', 'web-14_x', '%', 'nowhere'];
 
 const nodeFilter = fc.record({
-  pool: maybe('a', 'b', 'none'),
-  status: maybe('ready', 'retired', 'starting'),
-  q: maybe(...searchTexts),
-  held: maybe(true, false),
-  sort: maybe<'newest' | 'oldest'>('newest', 'oldest'),
-  ids: maybe('node_0003', 'node_0001,node_0005,node_0100'),
+  pool: optional('a', 'b', 'none'),
+  status: optional('ready', 'retired', 'starting'),
+  q: optional(...searchTexts),
+  held: optional(true, false),
+  sort: optional<'newest' | 'oldest'>('newest', 'oldest'),
+  ids: optional('node_0003', 'node_0001,node_0005,node_0100'),
   limit,
   visibility,
 });
@@ -136,9 +136,9 @@ async function expectSameNodes(filter: NodeFilter): Promise<void> {
   expect(await readAllPages(read, filter.limit)).toEqual(expected);
 }
 
-test('pages through nodes with any filter return the rows of one plain statement', { timeout: 60_000 }, async () => {
+test('paging through nodes with any filter returns the rows of one plain statement', { timeout: 60_000 }, async () => {
   await fc.assert(
-    fc.asyncProperty(nodeFilter, (filter) => expectSameNodes(defined(filter))),
+    fc.asyncProperty(nodeFilter, (filter) => expectSameNodes(withoutUndefined(filter))),
     { numRuns: 150 },
   );
 });
@@ -146,31 +146,31 @@ test('pages through nodes with any filter return the rows of one plain statement
 // The test above combines filters, which mostly match nothing, so each text is tested alone too.
 // With a limit of 1, the exact matches, which come first, span several pages.
 test.for(searchTexts)(
-  'pages through nodes with only the search text %s return the rows of one plain statement',
+  'paging through nodes with only the search text %s returns the rows of one plain statement',
   async (q) => {
     for (const limit of [1, 50]) await expectSameNodes({ q, limit, visibility: wholeFleet });
   },
 );
 
-test('pages through allocations and operations with any filter return the rows of one statement', {
+test('paging through allocations and operations with any filter returns the rows of one statement', {
   timeout: 60_000,
 }, async () => {
   const filters = fc.record({
     allocations: fc.record({
-      pool: maybe('a', 'c'),
-      status: maybe('active', 'requested'),
-      label: maybe('team=3'),
+      pool: optional('a', 'c'),
+      status: optional('active', 'requested'),
+      label: optional('team=3'),
       limit,
       visibility,
     }),
     operations: fc.record({
-      ...{ kind: maybe('node-provision', 'x'), status: maybe('failed', 'running'), limit, visibility },
-      ...{ node_id: maybe('node_0004'), allocation_id: maybe('alloc_0010') },
+      ...{ kind: optional('node-provision', 'x'), status: optional('failed', 'running'), limit, visibility },
+      ...{ node_id: optional('node_0004'), allocation_id: optional('alloc_0010') },
     }),
   });
   await fc.assert(
     fc.asyncProperty(filters, async ({ allocations, operations }) => {
-      const allocationFilter: AllocationFilter = defined(allocations);
+      const allocationFilter: AllocationFilter = withoutUndefined(allocations);
       const readAllocations = async (after?: string) => {
         const page = await listAllocations(db, { ...allocationFilter, ...(after !== undefined && { after }) }, start);
         return { ...page, items: page.items.map(({ allocation_id }) => allocation_id as string) };
@@ -189,7 +189,7 @@ test('pages through allocations and operations with any filter return the rows o
           ),
         ),
       );
-      const operationFilter: OperationFilter = defined(operations);
+      const operationFilter: OperationFilter = withoutUndefined(operations);
       const readOperations = async (after?: string) => {
         const page = await listOperations(db, { ...operationFilter, ...(after !== undefined && { after }) }, start);
         return { ...page, items: page.items.map(({ workflow_id }) => workflow_id as string) };

@@ -7,14 +7,14 @@ import { nodeStatuses } from '../../../lifecycle/model/states.ts';
 import type { Visibility } from '../../../lifecycle/visibility.ts';
 import type { Queryable } from '../../pg/database.ts';
 import {
-  alongPoolsAndStatuses,
   type Bind,
-  beyond,
   type Direction,
+  type PageRequest,
   parameters,
   readWalk,
+  toComparison,
   type Walk,
-  type Wanted,
+  walkPoolsAndStatuses,
 } from '../../pg/walk.ts';
 import { heldNodes, mayHoldNode } from '../../visibility.ts';
 import { type JoinedRow, nodeWire, selectJoined } from '../nodes.ts';
@@ -40,7 +40,7 @@ interface IndexChoice {
 }
 
 const afterCursor = ({ after }: NodeFilter, bind: Bind, direction: Direction) =>
-  after === undefined ? '' : `and node_id ${beyond(direction)} ${bind(after)}`;
+  after === undefined ? '' : `and node_id ${toComparison(direction)} ${bind(after)}`;
 
 const byId =
   (condition: (filter: NodeFilter, bind: Bind) => string): IndexChoice['rows'] =>
@@ -59,7 +59,7 @@ const indexes = {
   poolAndStatus: {
     applies: ['pool', 'status'],
     rows: (filter, bind, direction) =>
-      alongPoolsAndStatuses({
+      walkPoolsAndStatuses({
         table: 'nodes',
         key: 'node_id',
         pools: filter.pool === undefined ? everyPool : `${bind([filter.pool])}::text[]`,
@@ -80,13 +80,13 @@ const indexOfTenant = (tenant: string): IndexChoice => ({
   rows(filter, bind, direction) {
     const where = `${mayHoldNode(bind(tenant))} ${afterCursor(filter, bind, direction)}`;
     return (maxRows) => `
-      select whole.* from (
+      select nodes.* from (
         select distinct node_id from allocations
         where ${where}
         order by node_id ${direction}
         limit ${maxRows}
-      ) mine
-      join nodes whole using (node_id)`;
+      ) own
+      join nodes using (node_id)`;
   },
 });
 
@@ -115,7 +115,7 @@ const idCharacters = /^[0-9a-z_]+$/;
  * Names and ids are lower case. Text that no id can contain is searched in names only, which is
  * cheaper.
  */
-const contains = (q: string, bind: Bind): string => {
+const containsText = (q: string, bind: Bind): string => {
   const lower = q.toLowerCase();
   const like = bind(`%${lower.replace(/[\\%_]/g, '\\$&')}%`);
   const columns = idCharacters.test(lower) ? ['name', 'node_id', 'node_instance_id'] : ['name'];
@@ -138,8 +138,8 @@ function conditionsOf(filter: NodeFilter, bind: Bind, applied: (keyof NodeFilter
  */
 const exactIds = `
   select node_id
-  from pools place
-  join nodes on nodes.pool = place.name and nodes.name = $1 and nodes.status <> 'retired'
+  from pools pool
+  join nodes on nodes.pool = pool.name and nodes.name = $1 and nodes.status <> 'retired'
   union
   select node_id from nodes
   where name = $1
@@ -159,12 +159,13 @@ const exactPrefix = 'meant_';
  * no more exact matches, or no search text.
  */
 function exactCursor({ q, after }: NodeFilter): string | undefined {
-  if (q === undefined || after === undefined) return q === undefined ? undefined : '';
+  if (q === undefined) return undefined;
+  if (after === undefined) return '';
   return after.startsWith(exactPrefix) ? after.slice(exactPrefix.length) : undefined;
 }
 
 /** Reads the exact matches, up to one more than the page has room for. */
-async function exactMatches(
+async function readExactMatches(
   db: Queryable,
   filter: NodeFilter,
   cursor: string,
@@ -172,7 +173,7 @@ async function exactMatches(
 ): Promise<JoinedRow[]> {
   const { values, bind } = parameters();
   const where = [matchesExactly(bind(filter.q)), ...conditionsOf(filter, bind)];
-  if (cursor !== '') where.push(`node.node_id ${beyond(direction)} ${bind(cursor)}`);
+  if (cursor !== '') where.push(`node.node_id ${toComparison(direction)} ${bind(cursor)}`);
   return db.query<JoinedRow>(
     `${selectJoined(`(select * from nodes where node_id in (${exactIds})) node`)}
      where ${where.join(' and ')}
@@ -189,7 +190,7 @@ export async function listNodes(db: Queryable, filter: NodeFilter): Promise<Page
   const direction: Direction = filter.sort === 'oldest' ? 'asc' : 'desc';
   // Exact matches come first, and the walk below leaves them out.
   const cursor = exactCursor(filter);
-  const exact = cursor === undefined ? [] : await exactMatches(db, filter, cursor, direction);
+  const exact = cursor === undefined ? [] : await readExactMatches(db, filter, cursor, direction);
   if (exact.length >= filter.limit) {
     const items = exact.slice(0, filter.limit).map(nodeWire);
     const hasMore = exact.length > filter.limit;
@@ -207,7 +208,8 @@ function walkNodes(db: Queryable, filter: NodeFilter, direction: Direction, exac
   const walk: Walk = { table: 'node', key: 'node_id', rows: index.rows(filter, bind, direction), values };
   const more = parameters(values.length);
   const where = conditionsOf(filter, more.bind, index.applies);
-  if (filter.q !== undefined) where.push(contains(filter.q, more.bind), `not ${matchesExactly(more.bind(filter.q))}`);
-  const wanted: Wanted = { where, values: more.values, direction, limit: filter.limit - exactCount };
+  if (filter.q !== undefined)
+    where.push(containsText(filter.q, more.bind), `not ${matchesExactly(more.bind(filter.q))}`);
+  const wanted: PageRequest = { where, values: more.values, direction, limit: filter.limit - exactCount };
   return readWalk<JoinedRow>(db, walk, wanted, selectJoined);
 }

@@ -9,12 +9,12 @@ import type { EvidenceTail } from '../../evidence/tail.ts';
 import type { Database } from '../../pg/database.ts';
 import { createPoolRedactors, type PoolRedactors } from './pool-redactors.ts';
 import { openSecret } from './seal.ts';
-import { allSecrets, secretsByPool } from './secrets.ts';
+import { listSecrets, readSecretsByPool } from './secrets.ts';
 
 /** Shorter lines of a value are not redacted, because they are likely to be ordinary words. */
 const minLineLength = 8;
 
-/** The first and last lines of a PEM key or certificate, which are no secrets. */
+/** The first and last lines of a PEM key or certificate, which are not secret. */
 const isArmour = (line: string): boolean => /^-----(?:BEGIN|END) [A-Z0-9 ]+-----$/.test(line);
 
 /** The texts to redact: the value, and its long lines, because logs print a value line by line. */
@@ -25,24 +25,24 @@ export const printedForms = (value: string): string[] => {
 };
 
 /**
- * The texts that are redacted everywhere. Others could be guessed by other pools, or are words that
- * the server itself uses.
+ * The texts to redact in every log. Leaves out guessable texts, because another pool could log
+ * guesses and see which are redacted, and words that programs read. Checks each line of a value.
  */
 export const unguessableForms = (value: string): string[] =>
   printedForms(value).filter((form) => secretValueProblem(form) === undefined);
 
-export interface LearnedSecrets {
-  /** Secrets that this server cannot decrypt, with the missing key. */
+export interface SecretProblems {
+  /** Secrets that this server cannot decrypt, with the id of the key that encrypted them. */
   unreadable: { name: string; kid: string }[];
   /** Values older than the present rules for values. Redacted only from logs of their own pools. */
   unsuitable: { name: string; problem: SecretValueProblem }[];
 }
 
-export async function learnSecrets(db: Database, ring: KeyRing, pools: PoolRedactors): Promise<LearnedSecrets> {
-  const rows = (await allSecrets(db)).map((row) => ({ row, opened: openSecret(ring, row) }));
+export async function learnSecrets(db: Database, ring: KeyRing, pools: PoolRedactors): Promise<SecretProblems> {
+  const rows = (await listSecrets(db)).map((row) => ({ row, opened: openSecret(ring, row) }));
   const values = new Map(rows.flatMap(({ row, opened }) => (opened.ok ? [[row.name, opened.value] as const] : [])));
   db.redact.learn([...values.values()].flatMap(unguessableForms));
-  for (const { pool, secrets } of await secretsByPool(db))
+  for (const { pool, secrets } of await readSecretsByPool(db))
     pools.learn(
       pool,
       secrets.flatMap((name) => printedForms(values.get(name) ?? '')),
@@ -56,7 +56,7 @@ export async function learnSecrets(db: Database, ring: KeyRing, pools: PoolRedac
   };
 }
 
-const changesSecrets = new Set(['secret.set', 'pool.declared']);
+const secretChangeKinds = new Set(['secret.set', 'pool.declared']);
 
 /**
  * Loads every stored secret into the redactors before it returns, and reloads them on each change.
@@ -67,11 +67,11 @@ export async function followSecrets(
   tail: EvidenceTail,
   log: Log,
 ): Promise<PoolRedactors> {
-  // Subscribe before the first reading, so that no secret set in between is missed.
+  // Subscribe before the first read, so that no secret set in between is missed.
   const first = Promise.withResolvers<void>();
   let last: Promise<void> = first.promise;
   let next: Promise<void> | undefined;
-  /** A reading that has not begun serves every caller. */
+  /** All callers share one queued reload until it starts. */
   const reload = (): Promise<void> => {
     next ??= last = last.then(async () => {
       next = undefined;
@@ -84,7 +84,7 @@ export async function followSecrets(
   };
   const pools = createPoolRedactors(db.redact, reload);
   tail.subscribe(({ kind }) => {
-    if (changesSecrets.has(kind)) void reload();
+    if (secretChangeKinds.has(kind)) void reload();
   });
   tail.whenHistoryChanged(() => void reload());
   const { unreadable, unsuitable } = await learnSecrets(db, ring, pools).finally(first.resolve);
@@ -96,7 +96,7 @@ export async function followSecrets(
   if (unsuitable.length > 0)
     log.warn(
       { secrets: unsuitable },
-      'stored secrets can be guessed: they are redacted only from logs of their own pools; set values of at least 16 characters',
+      'stored secrets are unsuitable: they are redacted only from logs of their own pools; replace them with generated values of at least 16 characters',
     );
   return pools;
 }

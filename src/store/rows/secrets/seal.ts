@@ -27,9 +27,9 @@ export function sealSecret(ring: KeyRing, name: string, value: string): SealedSe
  * `key_missing` means that the key ring has no key of this id, `damaged` that the key or the name
  * does not match the sealed value.
  */
-export type Opened = { ok: true; value: string } | { ok: false; why: 'key_missing' | 'damaged' };
+export type OpenedSecret = { ok: true; value: string } | { ok: false; why: 'key_missing' | 'damaged' };
 
-export function openSecret(ring: KeyRing, { name, kid, sealed }: SealedSecret): Opened {
+export function openSecret(ring: KeyRing, { name, kid, sealed }: SealedSecret): OpenedSecret {
   const key = ring.byId(kid);
   if (!key) return { ok: false, why: 'key_missing' };
   try {

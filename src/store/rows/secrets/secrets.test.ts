@@ -8,7 +8,7 @@ import { createRedactor, redactionMark } from '../../../base/redaction/redact.ts
 import { printedForms } from './known-values.ts';
 import { createPoolRedactors } from './pool-redactors.ts';
 import { openSecret, sealSecret } from './seal.ts';
-import { deleteSecret, putSecret, rotateSecrets, type SecretRow, secretsNamed } from './secrets.ts';
+import { deleteSecret, putSecret, readSecrets, rotateSecrets, type SecretRow } from './secrets.ts';
 
 let store: TestStore;
 beforeAll(async () => {
@@ -27,8 +27,8 @@ const at = moment(1_900_000_000_000);
 
 const put = (ring: KeyRing, name: string, value: string): Promise<SecretRow> =>
   store.db.transaction((tx) => putSecret(tx, ring, name, value, at));
-const stored = async (name: string): Promise<SecretRow> => {
-  const [row] = await secretsNamed(store.db, [name]);
+const readStored = async (name: string): Promise<SecretRow> => {
+  const [row] = await readSecrets(store.db, [name]);
   if (!row) throw new Error(`${name} is not stored`);
   return row;
 };
@@ -36,7 +36,7 @@ const stored = async (name: string): Promise<SecretRow> => {
 test('only a server with the key can decrypt a value', async () => {
   const ring = ringOf(key('one'));
   await put(ring, 'db', 'correct horse');
-  const row = await stored('db');
+  const row = await readStored('db');
   expect(row.sealed.toString('latin1')).not.toContain('correct');
   expect(openSecret(ring, row)).toEqual({ ok: true, value: 'correct horse' });
   expect(openSecret(ringOf(key('two')), row)).toEqual({ ok: false, why: 'key_missing' });
@@ -64,7 +64,7 @@ test('a new value increments the version', async () => {
   const ring = ringOf(key('one'));
   expect(await put(ring, 'counted', 'first value')).toMatchObject({ version: 1 });
   expect(await put(ring, 'counted', 'second value')).toMatchObject({ version: 2 });
-  expect(openSecret(ring, await stored('counted'))).toEqual({ ok: true, value: 'second value' });
+  expect(openSecret(ring, await readStored('counted'))).toEqual({ ok: true, value: 'second value' });
 });
 
 test('rotation encrypts readable secrets with the current key, and returns the unreadable ones', async () => {
@@ -75,9 +75,9 @@ test('rotation encrypts readable secrets with the current key, and returns the u
   const ring = ringOf(fresh, old);
   const rotate = () => store.db.transaction((tx) => rotateSecrets(tx, ring));
   expect(await rotate()).toEqual({ rotated: 1, unreadable: ['foreign'] });
-  expect(await stored('moved')).toMatchObject({ kid: 'fresh', version: 1 });
-  expect(openSecret(ringOf(fresh), await stored('moved'))).toEqual({ ok: true, value: 'correct horse' });
-  expect(openSecret(ringOf(foreign), await stored('foreign'))).toMatchObject({ ok: true });
+  expect(await readStored('moved')).toMatchObject({ kid: 'fresh', version: 1 });
+  expect(openSecret(ringOf(fresh), await readStored('moved'))).toEqual({ ok: true, value: 'correct horse' });
+  expect(openSecret(ringOf(foreign), await readStored('foreign'))).toMatchObject({ ok: true });
   expect(await rotate()).toEqual({ rotated: 0, unreadable: ['foreign'] });
 });
 
@@ -85,30 +85,30 @@ test('deletes a secret, and returns false if it is not stored', async () => {
   await put(ringOf(key('one')), 'gone', 'correct horse');
   expect(await store.db.transaction((tx) => deleteSecret(tx, 'gone'))).toBe(true);
   expect(await store.db.transaction((tx) => deleteSecret(tx, 'gone'))).toBe(false);
-  expect(await secretsNamed(store.db, ['gone'])).toEqual([]);
+  expect(await readSecrets(store.db, ['gone'])).toEqual([]);
 });
 
-test('redacts only the own secrets of a pool, and loads a new pool first', async () => {
+test('redacts only secrets of the own pool, and loads all pools for an unknown one', async () => {
   const allSecrets = createRedactor();
   allSecrets.learn(['mine~quartz~meadow', 'theirs~plum~harbor']);
   const listed = new Map([['mine', ['mine~quartz~meadow']]]);
-  let readings = 0;
+  let loads = 0;
   const pools = createPoolRedactors(allSecrets, async () => {
-    readings += 1;
+    loads += 1;
     for (const [pool, literals] of listed) pools.learn(pool, literals);
   });
-  const redacted = async (pool: string) => (await pools.of(pool)).text('mine~quartz~meadow theirs~plum~harbor');
-  expect(await redacted('mine')).toBe(`${redactionMark} theirs~plum~harbor`);
-  expect(await redacted('deleted')).toBe(`${redactionMark} ${redactionMark}`);
-  await redacted('deleted');
-  expect(readings).toBe(2);
+  const redact = async (pool: string) => (await pools.of(pool)).text('mine~quartz~meadow theirs~plum~harbor');
+  expect(await redact('mine')).toBe(`${redactionMark} theirs~plum~harbor`);
+  expect(await redact('deleted')).toBe(`${redactionMark} ${redactionMark}`);
+  await redact('deleted');
+  expect(loads).toBe(2);
   pools.learn('none', []);
-  expect(await redacted('none')).toBe('mine~quartz~meadow theirs~plum~harbor');
+  expect(await redact('none')).toBe('mine~quartz~meadow theirs~plum~harbor');
   pools.learn('none', ['theirs~plum~harbor']);
-  expect(await redacted('none')).toBe(`mine~quartz~meadow ${redactionMark}`);
+  expect(await redact('none')).toBe(`mine~quartz~meadow ${redactionMark}`);
   pools.forget();
   listed.clear();
-  expect(await redacted('none')).toBe(`${redactionMark} ${redactionMark}`);
+  expect(await redact('none')).toBe(`${redactionMark} ${redactionMark}`);
 });
 
 test('redacts each long line of a multi-line value', () => {

@@ -16,17 +16,17 @@ const useIntervalSeconds = 60;
 
 const columns = 'name, version, kid, sealed, created_at, updated_at, last_used_at';
 
-export const allSecrets = (db: Queryable): Promise<SecretRow[]> =>
+export const listSecrets = (db: Queryable): Promise<SecretRow[]> =>
   db.query<SecretRow>(`select ${columns} from secrets order by name`);
 
-export const secretsNamed = (db: Queryable, names: readonly string[]): Promise<SecretRow[]> =>
+export const readSecrets = (db: Queryable, names: readonly string[]): Promise<SecretRow[]> =>
   db.query<SecretRow>(`select ${columns} from secrets where name = any($1)`, [names]);
 
 /**
  * Returns which of these names are stored. Locks their rows, so that no secret is deleted before
  * the transaction ends.
  */
-export async function holdSecrets(tx: Transaction, names: readonly string[]): Promise<Set<string>> {
+export async function lockSecrets(tx: Transaction, names: readonly string[]): Promise<Set<string>> {
   const rows = await tx.query<{ name: string }>('select name from secrets where name = any($1) for share', [names]);
   return new Set(rows.map(({ name }) => name));
 }
@@ -54,7 +54,7 @@ export async function deleteSecret(tx: Transaction, name: string): Promise<boole
   return (await tx.query('delete from secrets where name = $1 returning name', [name])).length > 0;
 }
 
-export async function noteUse(db: Queryable, names: readonly string[], now: Date): Promise<void> {
+export async function recordSecretUse(db: Queryable, names: readonly string[], now: Date): Promise<void> {
   await db.query(
     `update secrets set last_used_at = $2
      where name = any($1)
@@ -71,7 +71,7 @@ const namesSecret = (document: string) =>
  * Reads the pools that name each secret, in the present generation or in one that live machines
  * were made from.
  */
-export async function poolsBySecret(db: Queryable, names: readonly string[]): Promise<Map<string, string[]>> {
+export async function readPoolsBySecret(db: Queryable, names: readonly string[]): Promise<Map<string, string[]>> {
   const rows = await db.query<{ name: string; pools: string[] }>(
     `select secret.name, array_agg(distinct pool.name order by pool.name) as pools
      from unnest($1::text[]) as secret(name)
@@ -97,7 +97,7 @@ export async function poolsBySecret(db: Queryable, names: readonly string[]): Pr
  * Reads every pool that exists or still has nodes, with the secrets that its present generation or
  * a generation of these nodes names.
  */
-export const secretsByPool = (db: Queryable): Promise<{ pool: string; secrets: string[] }[]> =>
+export const readSecretsByPool = (db: Queryable): Promise<{ pool: string; secrets: string[] }[]> =>
   db.query(
     `select pool.name as pool, array_remove(array_agg(distinct named.secret #>> '{}'), null) as secrets
      from pools pool

@@ -12,7 +12,7 @@ export interface ExpiringToken {
   expires_at: Date;
   revoked_at: Date | null;
   last_used_at: Date | null;
-  /** Whether another token of the same name, role and scope is in use and expires later. */
+  /** Whether another token of this name, role and scope is in use and expires later or never. */
   replaced: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface ExpiringQuery {
   token_ids: readonly string[];
 }
 
-export const expiringTokens = (db: Queryable, query: ExpiringQuery): Promise<ExpiringToken[]> =>
+export const listExpiringTokens = (db: Queryable, query: ExpiringQuery): Promise<ExpiringToken[]> =>
   db.query<ExpiringToken>(
     `select token.token_id, token.name, token.role, token.tenant, token.pool,
        token.created_at, token.expires_at, token.revoked_at, used.last_used_at,

@@ -79,12 +79,13 @@ export async function createSession(
   return { session_id, secret, evicted: evicted.map((row) => row.session_id) };
 }
 
-export async function sessionBySecret(db: Queryable, secret: string): Promise<FoundSession | undefined> {
+export async function findSessionBySecret(db: Queryable, secret: string): Promise<FoundSession | undefined> {
   const [session] = await db.query<FoundSession>(
-    `select t.*, s.session_id, s.last_used_at as session_used_at, s.expires_at as session_expires_at
-     from sessions s
-     join tokens t using (token_id)
-     where s.secret_hash = $1`,
+    `select token.*,
+       session.session_id, session.last_used_at as session_used_at, session.expires_at as session_expires_at
+     from sessions session
+     join tokens token using (token_id)
+     where session.secret_hash = $1`,
     [hashSecret(secret)],
     { prepared: true },
   );
@@ -92,16 +93,16 @@ export async function sessionBySecret(db: Queryable, secret: string): Promise<Fo
 }
 
 /**
- * Whether a session has not ended, was used since `idleCutoff`, and has a token that is not
- * revoked.
+ * Whether a session was not ended, was used after `idleCutoff`, and its token is not revoked. The
+ * caller must check when the session expires.
  */
 export async function isSessionOpen(db: Queryable, id: string, idleCutoff: Date): Promise<boolean> {
   const rows = await db.query(
-    `select from sessions s
-     join tokens t using (token_id)
-     where s.session_id = $1
-       and s.last_used_at > $2
-       and t.revoked_at is null`,
+    `select from sessions session
+     join tokens token using (token_id)
+     where session.session_id = $1
+       and session.last_used_at > $2
+       and token.revoked_at is null`,
     [id, idleCutoff],
     { prepared: true },
   );
@@ -142,17 +143,18 @@ export interface ListedSession extends SessionRow, Pick<TokenRow, 'name' | 'role
 /** Lists live sessions, up to one more than the limit, so that the caller knows if more follow. */
 export async function listSessions(db: Queryable, query: SessionQuery): Promise<ListedSession[]> {
   return db.query<ListedSession>(
-    `select s.session_id, s.token_id, s.created_at, s.last_used_at, s.expires_at, s.address, s.user_agent,
-       t.name, t.role, t.tenant
-     from sessions s
-     join tokens t using (token_id)
-     where ($1::text is null or s.token_id = $1)
-       and s.session_id > $2
-       and s.expires_at > $4
-       and s.last_used_at > $5
-       and t.revoked_at is null
-       and (t.expires_at is null or t.expires_at > $4)
-     order by s.session_id
+    `select session.session_id, session.token_id, session.created_at, session.last_used_at, session.expires_at,
+       session.address, session.user_agent,
+       token.name, token.role, token.tenant
+     from sessions session
+     join tokens token using (token_id)
+     where ($1::text is null or session.token_id = $1)
+       and session.session_id > $2
+       and session.expires_at > $4
+       and session.last_used_at > $5
+       and token.revoked_at is null
+       and (token.expires_at is null or token.expires_at > $4)
+     order by session.session_id
      limit $3`,
     [query.token_id, query.after ?? '', query.limit + 1, query.now, query.idleCutoff],
   );
@@ -177,13 +179,13 @@ export const sessionWire = (row: ListedSession, own: string | null, idle_seconds
  * Deletes expired sessions and sessions of revoked or expired tokens. An idle session stays until
  * it expires.
  */
-export async function forgetSessions(db: Queryable, now: Date): Promise<number> {
+export async function deleteEndedSessions(db: Queryable, now: Date): Promise<number> {
   const rows = await db.query(
-    `delete from sessions s
-     using tokens t
-     where t.token_id = s.token_id
-       and (s.expires_at <= $1 or t.revoked_at is not null or t.expires_at <= $1)
-     returning s.session_id`,
+    `delete from sessions session
+     using tokens token
+     where token.token_id = session.token_id
+       and (session.expires_at <= $1 or token.revoked_at is not null or token.expires_at <= $1)
+     returning session.session_id`,
     [now],
   );
   return rows.length;

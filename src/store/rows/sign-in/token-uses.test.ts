@@ -1,6 +1,4 @@
-/**
- * The last use of a token is written once a minute, in batches; the latest of all replicas wins.
- */
+/** The last use of a token is written once a minute, batched. The latest of all replicas wins. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../../test/support/database.ts';
 import { until } from '../../../../test/support/until.ts';
@@ -36,9 +34,9 @@ function countingDatabase() {
   };
   return { count, db: { ...db, query } as Queryable };
 }
-const usesOf = (on: Queryable = db) => createTokenUses(on, clock, (error) => failures.push(error));
+const createUses = (on: Queryable = db) => createTokenUses(on, clock, (error) => failures.push(error));
 
-async function token(name: string): Promise<string> {
+async function addToken(name: string): Promise<string> {
   const token_id = newTokenId(clock);
   const fresh = {
     token_id,
@@ -51,19 +49,20 @@ async function token(name: string): Promise<string> {
   await createToken(db, { ...fresh, expires_at: null }, `swt_${token_id}`);
   return token_id;
 }
-const lastUses = async () => Object.fromEntries((await listTokens(db)).map((each) => [each.name, each.last_used_at]));
-const seconds = (count: number) => moment(Date.UTC(2026, 0, 1) + count * 1000).toISOString();
+const readLastUses = async () =>
+  Object.fromEntries((await listTokens(db)).map((each) => [each.name, each.last_used_at]));
+const timeAfter = (seconds: number) => moment(Date.UTC(2026, 0, 1) + seconds * 1000).toISOString();
 
 test('writes many uses within a minute in one statement', async () => {
-  const [one, two] = [await token('one'), await token('two')];
-  await token('idle');
+  const [one, two] = [await addToken('one'), await addToken('two')];
+  await addToken('idle');
   const { count, db: counting } = countingDatabase();
-  const uses = usesOf(counting);
+  const uses = createUses(counting);
   for (const id of [one, two, one, two, one]) uses.note(id);
   expect(count.statements, 'no request waits for a write').toBe(0);
   await clock.advance(1_000);
-  await until('the write', async () => (await lastUses()).two !== null);
-  expect(await lastUses()).toEqual({ one: seconds(0), two: seconds(0), idle: null });
+  await until('the write', async () => (await readLastUses()).two !== null);
+  expect(await readLastUses()).toEqual({ one: timeAfter(0), two: timeAfter(0), idle: null });
   await clock.advance(58_000);
   uses.note(one);
   await clock.advance(1_000);
@@ -71,34 +70,34 @@ test('writes many uses within a minute in one statement', async () => {
   uses.note(one);
   await uses.stop();
   expect(count.statements).toBe(2);
-  expect(await lastUses()).toEqual({ one: seconds(60), two: seconds(0), idle: null });
+  expect(await readLastUses()).toEqual({ one: timeAfter(60), two: timeAfter(0), idle: null });
   expect(failures).toEqual([]);
 });
 
 test('writes pending uses on stop', async () => {
-  const id = await token('one');
-  const uses = usesOf();
+  const id = await addToken('one');
+  const uses = createUses();
   uses.note(id);
   await uses.stop();
-  expect(await lastUses()).toEqual({ one: seconds(0) });
+  expect(await readLastUses()).toEqual({ one: timeAfter(0) });
   expect(clock.pendingTimers()).toBe(0);
 });
 
 test('keeps the latest use of two replicas, even if it is written first', async () => {
-  const id = await token('one');
-  const [early, late] = [usesOf(), usesOf()];
+  const id = await addToken('one');
+  const [early, late] = [createUses(), createUses()];
   early.note(id);
   await clock.advance(500);
   late.note(id);
   await late.stop();
   await early.stop();
-  expect(await lastUses()).toEqual({ one: moment(Date.UTC(2026, 0, 1) + 500).toISOString() });
+  expect(await readLastUses()).toEqual({ one: timeAfter(0.5) });
 });
 
 test('reports a failed write, and retries with the next use', async () => {
-  const id = await token('one');
+  const id = await addToken('one');
   const { count, db: counting } = countingDatabase();
-  const uses = usesOf(counting);
+  const uses = createUses(counting);
   count.fails = true;
   uses.note(id);
   await uses.stop();
@@ -106,5 +105,5 @@ test('reports a failed write, and retries with the next use', async () => {
   count.fails = false;
   uses.note(id);
   await uses.stop();
-  expect(await lastUses()).toEqual({ one: seconds(0) });
+  expect(await readLastUses()).toEqual({ one: timeAfter(0) });
 });

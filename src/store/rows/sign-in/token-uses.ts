@@ -1,11 +1,12 @@
 /**
- * Stores when tokens were last used, to the minute. Writes are batched and never delay a request.
+ * Stores when tokens were last used, at most once a minute for each token. Writes are batched and
+ * never delay a request.
  */
 import { type Clock, moment } from '../../../base/clock.ts';
 import type { Queryable } from '../../pg/database.ts';
 
 /** A replica writes the use of a token at most this often. */
-const everyMs = 60_000;
+const minIntervalMs = 60_000;
 /** Uses that arrive within this time are written in one statement. */
 const batchMs = 1_000;
 
@@ -40,7 +41,7 @@ export function createTokenUses(db: Queryable, clock: Clock, onError: (error: un
 
   const dropOld = () => {
     for (const [token_id, at_ms] of recent) {
-      if (clock.nowMs() - at_ms < everyMs) return;
+      if (clock.nowMs() - at_ms < minIntervalMs) return;
       recent.delete(token_id);
     }
   };
@@ -64,7 +65,7 @@ export function createTokenUses(db: Queryable, clock: Clock, onError: (error: un
     note(token_id) {
       const at_ms = clock.nowMs();
       const last_ms = recent.get(token_id);
-      if (last_ms !== undefined && at_ms - last_ms < everyMs) return;
+      if (last_ms !== undefined && at_ms - last_ms < minIntervalMs) return;
       recent.delete(token_id);
       recent.set(token_id, at_ms);
       pending.set(token_id, at_ms);

@@ -18,6 +18,6 @@ export interface NodeVerdict {
 
 export const evidenceOf = ({ data, moments }: NodeVerdict): Record<string, unknown> => ({ ...data, ...moments });
 
-/** The evidence of each verdict, as a JSON array. */
-export const individualEvidence = (verdicts: readonly NodeVerdict[], redact: Transaction['redact']): string =>
+/** The evidence that a verdict does not share with its group, of each verdict, as a JSON array. */
+export const renderIndividualEvidence = (verdicts: readonly NodeVerdict[], redact: Transaction['redact']): string =>
   redact.json(JSON.stringify(verdicts.map(({ data, moments }) => moments ?? data)));

@@ -5,12 +5,12 @@
 import type { AllocationStatus } from '../../../lifecycle/model/states.ts';
 import { allocationEdges, findEdge, type PairedChange } from '../../../lifecycle/model/transitions.ts';
 import type { Transaction } from '../../pg/database.ts';
-import { type AllocationDeadline, deadlineWithNode, enteredAllocationColumns } from '../allocation-transition.ts';
-import { evidenceLayerOf, listOf } from '../transition-rules.ts';
-import { individualEvidence, type NodeVerdict } from './node-verdict.ts';
+import { type AllocationDeadline, computeAllocationColumns, findSharedDeadline } from '../allocation-transition.ts';
+import { evidenceLayerOf, toArrayLiteral } from '../transition-rules.ts';
+import { type NodeVerdict, renderIndividualEvidence } from './node-verdict.ts';
 
 /** A node has at most one allocation in these statuses, the holder. */
-const exclusive: readonly AllocationStatus[] = ['provisioning', 'active'];
+const exclusiveStatuses: readonly AllocationStatus[] = ['provisioning', 'active'];
 
 export interface PairedGroup {
   pair: PairedChange['allocation'];
@@ -24,13 +24,13 @@ export interface PairedGroup {
 
 /** Whether all allocations of the group get the same columns because none has its own budget. */
 export const isUniform = ({ pair, node }: Pick<PairedGroup, 'pair' | 'node'>): boolean =>
-  exclusive.includes(pair.from) && deadlineWithNode(pair.to, node) !== undefined && pair.to !== 'released';
+  exclusiveStatuses.includes(pair.from) && findSharedDeadline(pair.to, node) !== undefined && pair.to !== 'released';
 
 const writeSql = `
   with shared as materialized (
     select *
     from json_to_recordset($5::json) as shared(
-      kind integer, was text, becomes text, deadline_at timestamptz, budget_seconds double precision,
+      group_index integer, was text, becomes text, deadline_at timestamptz, budget_seconds double precision,
       budget_source text, active_at timestamptz, reason text, owner_layer text, verdict jsonb, layer text,
       summary text, evidence jsonb, fact jsonb)),
   moved as (
@@ -49,26 +49,26 @@ const writeSql = `
       unnest($2::integer[]),
       jsonb_array_elements($3::jsonb),
       unnest($4::text[])
-    ) as item(allocation_id, kind, data, node_instance_id)
-    join shared using (kind)
+    ) as item(allocation_id, group_index, data, node_instance_id)
+    join shared using (group_index)
     where allocation.allocation_id = item.allocation_id
       and allocation.status = was
     returning
       allocation.allocation_id, allocation.node_id, allocation.correlation_id, allocation.workflow_id,
-      item.node_instance_id, data, kind)
+      item.node_instance_id, data, group_index)
   insert into evidence (
     at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin)
   select
     $6, layer, 'allocation.' || becomes, summary, jsonb_set(fact, '{evidence}', evidence || data),
     node_id, node_instance_id, correlation_id, allocation_id, workflow_id, 'internal'
   from moved
-  join shared using (kind)`;
+  join shared using (group_index)`;
 
-function sharedColumns({ pair, node, reason, evidence }: PairedGroup, now: Date) {
+function computeSharedColumns({ pair, node, reason, evidence }: PairedGroup, now: Date) {
   const { from, to, by } = pair;
-  const deadline = deadlineWithNode(to, node);
+  const deadline = findSharedDeadline(to, node);
   if (!deadline || !findEdge(allocationEdges, from, to, by)) return undefined;
-  const { status_since: _, ...set } = enteredAllocationColumns({ to, by, reason, data: evidence }, deadline, now);
+  const { status_since: _, ...set } = computeAllocationColumns({ to, by, reason, data: evidence }, deadline, now);
   const fact = { from, to, by, reason, set: { ...set, status_since: now } };
   const summary = `${from} → ${to}: ${reason}`;
   return { was: from, becomes: to, ...set, layer: evidenceLayerOf(by), summary, evidence, fact };
@@ -79,28 +79,28 @@ function sharedColumns({ pair, node, reason, evidence }: PairedGroup, now: Date)
  * statement skips allocations that do not have the status of the pair.
  */
 export async function movePaired(tx: Transaction, groups: readonly PairedGroup[], now: Date): Promise<void> {
-  const kinds: object[] = [];
+  const sharedByGroup: object[] = [];
   const heldVerdicts: NodeVerdict[] = [];
-  const kindOf: number[] = [];
+  const groupIndexes: number[] = [];
   for (const group of groups) {
     const members = group.members.filter(({ node }) => node.holder !== null);
-    const shared = members.length > 0 ? sharedColumns(group, now) : undefined;
+    const shared = members.length > 0 ? computeSharedColumns(group, now) : undefined;
     if (!shared) continue;
     for (const member of members) {
       heldVerdicts.push(member);
-      kindOf.push(kinds.length);
+      groupIndexes.push(sharedByGroup.length);
     }
-    kinds.push({ kind: kinds.length, ...shared });
+    sharedByGroup.push({ group_index: sharedByGroup.length, ...shared });
   }
   if (heldVerdicts.length === 0) return;
   const values = [
-    listOf(heldVerdicts.map(({ node }) => node.holder)),
-    listOf(kindOf),
-    individualEvidence(heldVerdicts, tx.redact),
-    listOf(heldVerdicts.map(({ node }) => node.node_instance_id)),
-    JSON.stringify(kinds),
+    toArrayLiteral(heldVerdicts.map(({ node }) => node.holder)),
+    toArrayLiteral(groupIndexes),
+    renderIndividualEvidence(heldVerdicts, tx.redact),
+    toArrayLiteral(heldVerdicts.map(({ node }) => node.node_instance_id)),
+    JSON.stringify(sharedByGroup),
     now,
   ];
   await tx.query(writeSql, values, { prepared: true });
-  tx.evidenceWritten();
+  tx.markEvidenceWritten();
 }

@@ -115,7 +115,7 @@ const traceQueries = {
 };
 
 /** Runs `write` in a transaction, reads all rows it may have written, and rolls back. */
-async function tracesOf(
+async function collectTraces(
   ids: string[],
   now: Date,
   write: (tx: Transaction, nodes: NodeVerdict['node'][]) => Promise<unknown>,
@@ -172,8 +172,8 @@ test.each(ruleEdges)('writes the same as transition() for $rule: $from → $to',
   const now = fleet.now();
   const judge = (nodes: NodeVerdict['node'][]) =>
     nodes.map((node) => verdictOn(node, to, reasons.get(node.node_id) ?? ''));
-  const expected = await tracesOf(ids, now, (tx, nodes) => writeByTransition(tx, rule, judge(nodes), now));
-  const written = await tracesOf(ids, now, (tx, nodes) =>
+  const expected = await collectTraces(ids, now, (tx, nodes) => writeByTransition(tx, rule, judge(nodes), now));
+  const written = await collectTraces(ids, now, (tx, nodes) =>
     writeVerdicts(tx, rule, judge(nodes), now, fleet.environment),
   );
   expect(written).toEqual(expected);
@@ -185,7 +185,7 @@ test('throws and writes nothing if a row has changed since it was read', async (
   const [fields] = fc.sample(nodeFields, { numRuns: 1, seed: 3 });
   const { node_id } = await placeNode('ready', { ...(fields as NodeFields), pool: 'test' });
   const now = fleet.now();
-  const stale = tracesOf([node_id], now, async (tx, nodes) => {
+  const stale = collectTraces([node_id], now, async (tx, nodes) => {
     await tx.query("update nodes set status = 'offline' where node_id = $1", [node_id]);
     await writeVerdicts(
       tx,
@@ -201,7 +201,7 @@ test('throws and writes nothing if a row has changed since it was read', async (
 test('drops a verdict without an edge in the table', async () => {
   const { node_id } = await placeNode('ready', fc.sample(nodeFields, { numRuns: 1, seed: 1 })[0] as NodeFields);
   const now = fleet.now();
-  const traces = await tracesOf([node_id], now, async (tx, nodes) => {
+  const traces = await collectTraces([node_id], now, async (tx, nodes) => {
     const verdicts = nodes.map((node) => verdictOn(node, 'cleaning', 'no such edge'));
     expect(await writeVerdicts(tx, 'provision-deadline', verdicts, now, fleet.environment)).toEqual({
       moved: [],

@@ -9,15 +9,15 @@ import type { NodeRuleName } from '../../../lifecycle/model/rules.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import { causes, findEdge, nodeEdges, pairedWith } from '../../../lifecycle/model/transitions.ts';
 import { imageOf, onSampleConflict, sampleColumns } from '../../boots/boot-samples.ts';
-import { expectBeats, expectedBeat, serving } from '../../heartbeats/expected-heartbeats.ts';
+import { expectBeats, servingStatuses, toExpectedBeat } from '../../heartbeats/expected-heartbeats.ts';
 import type { Transaction } from '../../pg/database.ts';
 import type { JudgedNode } from '../../rows/judged.ts';
-import { poolGenerations } from '../../rows/pools.ts';
+import { readGenerationDocuments } from '../../rows/pools.ts';
 import { type AllocationMove, moveAllocations, noticeOf, notifyAllocations } from '../allocation-transition.ts';
-import { bootSeconds, enteredColumns } from '../entering-status.ts';
-import { evidenceLayerOf, listOf, requireMoved, type TransitionEnvironment } from '../transition-rules.ts';
-import { recordWouldHave, wouldHave } from '../would-have.ts';
-import { evidenceOf, individualEvidence, type NodeVerdict } from './node-verdict.ts';
+import { computeStatusColumns, resolveRequestedSeconds } from '../entering-status.ts';
+import { evidenceLayerOf, requireMoved, type TransitionEnvironment, toArrayLiteral } from '../transition-rules.ts';
+import { recordWouldHave, toObservedMove } from '../would-have.ts';
+import { evidenceOf, type NodeVerdict, renderIndividualEvidence } from './node-verdict.ts';
 import { isUniform, movePaired } from './verdict-pairs.ts';
 
 export interface WrittenVerdicts {
@@ -30,7 +30,7 @@ const writeSql = `
   with shared as materialized (
     select *
     from json_to_recordset($5::json) as shared(
-      kind integer, was text, becomes text, deadline_at timestamptz, budget_seconds double precision,
+      group_index integer, was text, becomes text, deadline_at timestamptz, budget_seconds double precision,
       budget_source text, phase text, outcome text, runtime_class text, image text,
       had_seconds double precision, had_source text, verdict jsonb, summary text, evidence jsonb, fact jsonb)),
   moved as (
@@ -49,13 +49,13 @@ const writeSql = `
       unnest($2::integer[]),
       jsonb_array_elements($3::jsonb),
       unnest($4::text[])
-    ) as item(node_id, kind, data, holder)
-    join shared using (kind)
+    ) as item(node_id, group_index, data, holder)
+    join shared using (group_index)
     where node.node_id = item.node_id
       and node.status = was
     returning
       node.node_id, node.node_instance_id, node.correlation_id, node.workflow_id, node.pool,
-      node.pool_generation, node.zone, node.registered_at, node.clock_from, data, holder, kind),
+      node.pool_generation, node.zone, node.registered_at, node.clock_from, data, holder, group_index),
   recorded as (
     insert into evidence (
       at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin)
@@ -63,7 +63,7 @@ const writeSql = `
       $6, $7, 'node.' || becomes, summary, jsonb_set(fact, '{evidence}', evidence || data),
       node_id, node_instance_id, correlation_id, holder, workflow_id, 'internal'
     from moved
-    join shared using (kind)),
+    join shared using (group_index)),
   sampled as (
     insert into boot_samples (${sampleColumns})
     select
@@ -72,7 +72,7 @@ const writeSql = `
     from (
       select *, case phase when 'start' then registered_at else clock_from end as started_at
       from moved
-      join shared using (kind)
+      join shared using (group_index)
       -- A move that ends no boot phase leaves no sample.
       where phase is not null) ended
     where started_at is not null
@@ -109,7 +109,7 @@ const groupKeyOf = ({ node, to, reason, data, moments }: NodeVerdict): string =>
     moments === undefined,
   ]);
 
-function sharedColumns(
+function computeSharedColumns(
   { node, to, reason, data, moments }: NodeVerdict,
   by: NodeRuleName,
   pool: PoolDocument,
@@ -118,13 +118,21 @@ function sharedColumns(
 ) {
   const { status, registered_at, waiting_for } = node;
   const evidence = moments ? data : {};
-  const set = enteredColumns(status, to, { by, reason, data }, pool, bootSeconds(node, to), now, environment);
+  const set = computeStatusColumns(
+    status,
+    to,
+    { by, reason, data },
+    pool,
+    resolveRequestedSeconds(node, to),
+    now,
+    environment,
+  );
   return {
     was: status,
     set,
     evidence,
     pairs: pairedWith(status, to),
-    observeOnly: environment.decide.isObserveOnly(by, causes[by].trigger, pool.mode),
+    isObserveOnly: environment.decide.isObserveOnly(by, causes[by].trigger, pool.mode),
     columns: {
       was: status,
       becomes: to,
@@ -154,7 +162,7 @@ const redactVerdict = (tx: Transaction, verdict: NodeVerdict): NodeVerdict => ({
 /** Entering `provisioning` or `draining` sets columns that the statement does not write. */
 const isSupported = (to: NodeStatus) => to !== 'provisioning' && to !== 'draining';
 
-type Group = ReturnType<typeof sharedColumns> & {
+type Group = ReturnType<typeof computeSharedColumns> & {
   to: NodeStatus;
   reason: string;
   pool: PoolDocument;
@@ -177,7 +185,7 @@ async function groupVerdicts(
     else byKey.set(key, [each]);
   }
   const groups = [...byKey.values()].flatMap((members) => (members[0] ? [{ first: members[0], members }] : []));
-  const pools = await poolGenerations(
+  const pools = await readGenerationDocuments(
     tx,
     groups.map(({ first }) => first.node),
   );
@@ -187,7 +195,9 @@ async function groupVerdicts(
     if (!pool || !findEdge(nodeEdges, node.status, to, by)) return [];
     if (!isSupported(to)) throw new Error(`${by} does not bring a node to ${to}`);
     const verdict = redactVerdict(tx, first);
-    return [{ ...sharedColumns(verdict, by, pool, now, environment), to, reason: verdict.reason, pool, members }];
+    return [
+      { ...computeSharedColumns(verdict, by, pool, now, environment), to, reason: verdict.reason, pool, members },
+    ];
   });
 }
 
@@ -202,11 +212,11 @@ async function writeNodes(
   const all = groups.flatMap(({ members }) => members);
   if (all.length === 0) return;
   const values = [
-    listOf(all.map(({ node }) => node.node_id)),
-    listOf(groups.flatMap(({ members }, kind) => members.map(() => kind))),
-    individualEvidence(all, tx.redact),
-    listOf(all.map(({ node }) => node.holder)),
-    JSON.stringify(groups.map(({ columns }, kind) => ({ kind, ...columns }))),
+    toArrayLiteral(all.map(({ node }) => node.node_id)),
+    toArrayLiteral(groups.flatMap(({ members }, group_index) => members.map(() => group_index))),
+    renderIndividualEvidence(all, tx.redact),
+    toArrayLiteral(all.map(({ node }) => node.holder)),
+    JSON.stringify(groups.map(({ columns }, group_index) => ({ group_index, ...columns }))),
     now,
     evidenceLayerOf(by),
     tallied ? by : null,
@@ -214,7 +224,7 @@ async function writeNodes(
   const [{ moved } = { moved: 0 }] = await tx.query<{ moved: number }>(writeSql, values, { prepared: true });
   if (moved !== all.length)
     throw new Error(`${by} read ${all.length} nodes, but ${moved} still had the status that it read`);
-  tx.evidenceWritten();
+  tx.markEvidenceWritten();
 }
 
 async function writeAllocations(
@@ -266,20 +276,20 @@ export async function writeVerdicts(
 ): Promise<WrittenVerdicts> {
   if (verdicts.length === 0) return { moved: [], observed: 0 };
   const grouped = await groupVerdicts(tx, by, verdicts, now, environment);
-  const groups = grouped.filter((group) => !group.observeOnly);
+  const groups = grouped.filter((group) => !group.isObserveOnly);
   await writeNodes(tx, by, groups, now, counting);
-  const servingGroups = groups.filter(({ to }) => serving.includes(to));
+  const servingGroups = groups.filter(({ to }) => servingStatuses.includes(to));
   const beats = servingGroups.flatMap(({ to, pool, members }) =>
-    members.map(({ node }) => expectedBeat({ ...node, status: to, pool_document: pool })),
+    members.map(({ node }) => toExpectedBeat({ ...node, status: to, pool_document: pool })),
   );
   await expectBeats(tx, beats);
   await writeAllocations(tx, groups, now, environment);
-  const observed = grouped.flatMap(({ observeOnly, members }) => (observeOnly ? members : []));
+  const observed = grouped.flatMap(({ isObserveOnly, members }) => (isObserveOnly ? members : []));
   await recordWouldHave(
     tx,
     observed.map((verdict) => {
       const { node, to, reason } = verdict;
-      return wouldHave(node, { node_id: node.node_id, to, by, reason, data: evidenceOf(verdict) }, now);
+      return toObservedMove(node, { node_id: node.node_id, to, by, reason, data: evidenceOf(verdict) }, now);
     }),
     now,
   );

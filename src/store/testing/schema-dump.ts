@@ -2,7 +2,7 @@
  * Writes the schema as text, so that a change of the schema shows in review. The same schema gives
  * the same text, even if its objects were created in another order.
  */
-import type { Queryable } from './pg/database.ts';
+import type { Queryable } from '../pg/database.ts';
 
 interface Table {
   name: string;
@@ -28,7 +28,7 @@ const tables = `
 
 const columns = `
   select att.attname as name, format_type(att.atttypid, att.atttypmod) as type, att.attnotnull as required,
-    att.attidentity <> '' as identity, pg_get_expr(def.adbin, def.adrelid) as preset
+    att.attidentity <> '' as identity, pg_get_expr(def.adbin, def.adrelid) as default_value
   from pg_attribute att
   left join pg_attrdef def on def.adrelid = att.attrelid and def.adnum = att.attnum
   where att.attrelid = $1
@@ -75,15 +75,15 @@ interface Column {
   type: string;
   required: boolean;
   identity: boolean;
-  preset: string | null;
+  default_value: string | null;
 }
 
-const columnLine = ({ name, type, required, identity, preset }: Column): string =>
+const formatColumn = ({ name, type, required, identity, default_value }: Column): string =>
   [
     `  ${name} ${type}`,
     required ? ' not null' : '',
     identity ? ' generated as identity' : '',
-    preset === null ? '' : ` default ${preset}`,
+    default_value === null ? '' : ` default ${default_value}`,
   ].join('');
 
 async function describeTable(db: Queryable, table: Table): Promise<string[]> {
@@ -96,7 +96,7 @@ async function describeTable(db: Queryable, table: Table): Promise<string[]> {
   const indexRows = await db.query<{ definition: string }>(indexes, [table.oid]);
   return [
     head,
-    ...columnRows.map(columnLine),
+    ...columnRows.map(formatColumn),
     ...constraintRows.map(({ name, definition }) => `  constraint ${name} ${definition}`),
     ...indexRows.map(
       ({ definition }) =>

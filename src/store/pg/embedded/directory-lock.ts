@@ -1,5 +1,5 @@
 /**
- * Claims a data directory with a session-level advisory lock in its database. The lock ends with
+ * Locks a data directory with a session-level advisory lock in its database. The lock ends with
  * the owner's connection, so a crash releases it without cleanup.
  */
 import { Client } from 'pg';
@@ -7,10 +7,8 @@ import { type Clock, pause } from '../../../base/clock.ts';
 import { EmbeddedPostgresError } from './embedded-error.ts';
 import { isProcessAlive } from './postmaster.ts';
 
-export interface Claim {
-  /**
-   * Resolves when the lock is lost without `release`. Another server may then own the directory.
-   */
+export interface DirectoryLock {
+  /** Resolves if the lock is lost without `release`. Another server may then own the directory. */
   lost: Promise<Error>;
   release(): Promise<void>;
 }
@@ -28,15 +26,15 @@ const ownerPid = (applicationName: string): number | undefined => {
 const graceMs = 10_000;
 const pollMs = 20;
 
-export async function claimDataDirectory(url: string, dataDir: string, clock: Clock): Promise<Claim> {
+export async function lockDataDirectory(url: string, dataDir: string, clock: Clock): Promise<DirectoryLock> {
   const client = new Client({ connectionString: url, application_name: ownerName(process.pid), keepAlive: true });
   let released = false;
   const lost = new Promise<Error>((resolve) => {
-    const report = (error: Error) => {
+    const onLost = (error: Error) => {
       if (!released) resolve(error);
     };
-    client.on('error', report);
-    client.on('end', () => report(new Error('the connection that holds the claim on the data directory has ended')));
+    client.on('error', onLost);
+    client.on('end', () => onLost(new Error('the connection that holds the lock on the data directory has ended')));
   });
   await client.connect();
   const release = async () => {
@@ -55,7 +53,7 @@ export async function claimDataDirectory(url: string, dataDir: string, clock: Cl
 async function takeLock(client: Client, dataDir: string, clock: Clock): Promise<void> {
   const giveUpAt = clock.monotonicMs() + graceMs;
   while (!(await tryLock(client))) {
-    const holder = await holderOf(client);
+    const holder = await readHolder(client);
     const isEnding = holder === undefined || !isProcessAlive(holder);
     if (!isEnding || clock.monotonicMs() > giveUpAt) throw ownedError(dataDir, holder);
     await pause(clock, pollMs);
@@ -69,7 +67,7 @@ async function tryLock(client: Client): Promise<boolean> {
   return rows[0]?.taken === true;
 }
 
-async function holderOf(client: Client): Promise<number | undefined> {
+async function readHolder(client: Client): Promise<number | undefined> {
   const { rows } = await client.query<{ application_name: string }>(
     `select activity.application_name
      from pg_locks held
