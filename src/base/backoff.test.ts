@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { backoff, jittered } from './backoff.ts';
+import { addJitter, backoff } from './backoff.ts';
 
-test('doubles the pause up to the maximum, jitters downwards, and starts over after a reset', () => {
+test('doubles the pause up to the maximum, jitters downwards, and starts again at the first pause after a reset', () => {
   const pauses = backoff({ first_ms: 100, max_ms: 1000 }, () => 1);
   expect([1, 2, 3, 4, 5, 6].map(() => pauses.nextMs())).toEqual([100, 200, 400, 800, 1000, 1000]);
   pauses.reset();
@@ -10,6 +10,6 @@ test('doubles the pause up to the maximum, jitters downwards, and starts over af
 });
 
 test('jitters an interval by at most 10 %', () => {
-  expect(jittered(1000, () => 0)).toBeCloseTo(900);
-  expect(jittered(1000, () => 1)).toBeCloseTo(1100);
+  expect(addJitter(1000, () => 0)).toBeCloseTo(900);
+  expect(addJitter(1000, () => 1)).toBeCloseTo(1100);
 });

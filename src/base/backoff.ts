@@ -27,7 +27,7 @@ export function backoff({ first_ms, max_ms }: Span, random: () => number = Math.
 }
 
 /**
- * Adds jitter of at most 10 %, which spreads a fleet's heartbeats and stays well inside the
- * server's stale time.
+ * Makes an interval up to 10 % shorter or longer. This spreads a fleet's heartbeats and stays well
+ * inside the server's stale time.
  */
-export const jittered = (ms: number, random: () => number = Math.random) => ms * (0.9 + random() * 0.2);
+export const addJitter = (ms: number, random: () => number = Math.random) => ms * (0.9 + random() * 0.2);

@@ -51,9 +51,9 @@ export const systemClock: Clock = {
  * clock, so steps of this host's wall clock have no effect. All replicas follow the database and so
  * agree on `now`.
  */
-export function offsetClock(measured: { wallMs: number; monotonicMs: number }, base: Clock = systemClock): Clock {
+export function offsetClock(measurement: { wallMs: number; monotonicMs: number }, base: Clock = systemClock): Clock {
   return {
-    nowMs: () => measured.wallMs + (base.monotonicMs() - measured.monotonicMs),
+    nowMs: () => measurement.wallMs + (base.monotonicMs() - measurement.monotonicMs),
     monotonicMs: () => base.monotonicMs(),
     after: (delayMs, run) => base.after(delayMs, run),
   };

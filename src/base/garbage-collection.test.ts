@@ -1,4 +1,4 @@
-/** V8 only warns about an unknown flag, so a newer Node could drop one of ours unnoticed. */
+/** Tests our flags, because V8 only warns about an unknown one, and a newer Node could drop one. */
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 

@@ -52,8 +52,11 @@ function sortableBody(nowMs: number): string {
   return sortableTime(nowMs) + random;
 }
 
-/** Returns the creation time of one of our ids, or undefined for any other text. */
-export function bornAt(id: string): Date | undefined {
+/**
+ * Reads the creation time from one of our ids. Pass only ids with a prefix: a correlation id gives
+ * a meaningless time.
+ */
+export function creationTimeOf(id: string): Date | undefined {
   const time = id.slice(id.indexOf('_') + 1).slice(0, timeLength);
   const digits = [...time].map((letter) => alphabet.indexOf(letter));
   if (digits.length < timeLength || digits.includes(-1)) return undefined;
@@ -66,8 +69,11 @@ export const firstIdAt = (kind: IdKind, at: Date): string => `${prefixes[kind]}_
 export type IdKind = keyof typeof prefixes;
 const kinds = new Map(Object.entries(prefixes).map(([kind, prefix]) => [prefix as string, kind as IdKind]));
 
-/** Returns the kind of one of our ids by its prefix, or undefined for any other text. */
-export const kindOfId = (id: string): IdKind | undefined => kinds.get(id.slice(0, id.indexOf('_')));
+/** Returns the kind that the id's prefix names, or undefined. Checks only the prefix. */
+export function kindOfId(id: string): IdKind | undefined {
+  const end = id.indexOf('_');
+  return end < 0 ? undefined : kinds.get(id.slice(0, end));
+}
 
 const newId = (prefix: string, clock: Clock) => `${prefix}_${sortableBody(clock.nowMs())}`;
 
@@ -96,4 +102,17 @@ export interface KnownIds {
   correlation_id?: CorrelationId | null;
   allocation_id?: AllocationId | null;
   workflow_id?: WorkflowId | null;
+}
+
+const idFields: Partial<Record<IdKind, keyof KnownIds>> = {
+  node: 'node_id',
+  instance: 'node_instance_id',
+  allocation: 'allocation_id',
+  workflow: 'workflow_id',
+};
+
+/** Returns the field for ids with the prefix of this id, or undefined. */
+export function idFieldOf(id: string): keyof KnownIds | undefined {
+  const kind = kindOfId(id);
+  return kind && idFields[kind];
 }

@@ -5,13 +5,13 @@
 import { randomFillSync } from 'node:crypto';
 
 const buffer = Buffer.alloc(8192);
-let used = buffer.length;
+let usedBytes = buffer.length;
 
 export function randomHex(bytes: number): string {
-  if (used + bytes > buffer.length) {
+  if (usedBytes + bytes > buffer.length) {
     randomFillSync(buffer);
-    used = 0;
+    usedBytes = 0;
   }
-  used += bytes;
-  return buffer.toString('hex', used - bytes, used);
+  usedBytes += bytes;
+  return buffer.toString('hex', usedBytes - bytes, usedBytes);
 }

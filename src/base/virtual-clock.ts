@@ -1,4 +1,4 @@
-/** A clock that moves only when advanced, so that tests and the simulator run hours at once. */
+/** A clock that moves only when advanced, so that tests run hours at once. */
 import type { CancelTimer, Clock } from './clock.ts';
 
 export interface VirtualClock extends Clock {
@@ -26,7 +26,7 @@ export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
   let order = 0;
   const timers = new Set<Timer>();
 
-  const nextDue = (limit: number): Timer | undefined => {
+  const findNextTimer = (limit: number): Timer | undefined => {
     let first: Timer | undefined;
     for (const timer of timers) {
       if (timer.atMs > limit) continue;
@@ -53,13 +53,13 @@ export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
     async advance(ms) {
       const target = currentMs + ms;
       await settle();
-      for (let due = nextDue(target); due; due = nextDue(target)) await fire(due);
+      for (let due = findNextTimer(target); due; due = findNextTimer(target)) await fire(due);
       currentMs = target;
       await settle();
     },
     async advanceToNext() {
       await settle();
-      const due = nextDue(Number.POSITIVE_INFINITY);
+      const due = findNextTimer(Number.POSITIVE_INFINITY);
       if (due) await fire(due);
       return due !== undefined;
     },

@@ -2,14 +2,14 @@
 import type { DriverFailure, Observation, ProofKind, ProveOutcome } from './driver.ts';
 
 /** The observation of a machine that cannot be inspected now, so it may or may not exist. */
-export const unseen = (detail: string): Observation => ({
+export const unseenObservation = (detail: string): Observation => ({
   ...{ state: 'unknown', present: true, ready: false },
   detail,
   unseen: true,
 });
 
 /** The refusal by a driver that can only prove absence; other proofs come from the agent. */
-export const onlyProvesAbsence = (driver: string, kind: ProofKind): ProveOutcome => ({
+export const absenceOnlyFailure = (driver: string, kind: ProofKind): ProveOutcome => ({
   outcome: 'failed',
   owner_layer: 'control_plane',
   code: 'proof_not_offered',

@@ -125,7 +125,7 @@ export function describeDriver(name: string, make: () => Promise<DriverFixture>,
         const { launches } = fixture.open();
         await machine.done('ensure');
         expect(await fixture.machines(machine.target)).toBe(launches ? 1 : 0);
-        expect((await fixture.open().observe(machine.target)).present).toBe(true);
+        expect((await fixture.open().inspect(machine.target)).present).toBe(true);
         await machine.done('stop');
         await machine.done('clean');
         await machine.done('destroy');
@@ -208,40 +208,37 @@ export function describeDriver(name: string, make: () => Promise<DriverFixture>,
       expect(await finalProof(machine.target, secondNonce)).toMatchObject({ proof: { nonce: secondNonce } });
     });
 
-    it('observes a machine as present, then as not ready after a crash, then as absent', async () => {
+    it('reports a machine as present, as not ready after a crash, and as absent after it was destroyed', async () => {
       const { launches } = fixture.open();
       const open = () => fixture.open();
       const machine = handle(fixture, fixture.target(installation));
       if (launches) {
-        expect(await open().observe(machine.target)).toMatchObject({ state: 'absent', present: false, ready: false });
+        expect(await open().inspect(machine.target)).toMatchObject({ state: 'absent', present: false, ready: false });
       }
       await machine.done('ensure');
-      expect(await open().observe(machine.target)).toMatchObject({ present: true });
+      expect(await open().inspect(machine.target)).toMatchObject({ present: true });
       if (!launches) return;
       await fixture.killMachine(machine.target);
-      expect(await open().observe(machine.target)).toMatchObject({ present: true, ready: false });
+      expect(await open().inspect(machine.target)).toMatchObject({ present: true, ready: false });
       await machine.done('destroy');
-      expect(await open().observe(machine.target)).toMatchObject({ state: 'absent', present: false });
+      expect(await open().inspect(machine.target)).toMatchObject({ state: 'absent', present: false });
     });
 
     it("lists exactly the machines with this installation's tag", async () => {
       const otherInstallation = newInstallation();
-      const ownMachines = [
-        handle(fixture, fixture.target(installation)),
-        handle(fixture, fixture.target(installation)),
-      ];
+      const machines = [handle(fixture, fixture.target(installation)), handle(fixture, fixture.target(installation))];
       const foreign = handle(fixture, fixture.target(otherInstallation));
-      for (const machine of [...ownMachines, foreign]) await machine.done('ensure');
+      for (const machine of [...machines, foreign]) await machine.done('ensure');
       const listInstances = async (installation_id: string) =>
         new Set((await fixture.open().list_owned(installation_id)).map(({ node_instance_id }) => node_instance_id));
       const { launches } = fixture.open();
       expect(await listInstances(installation)).toEqual(
-        new Set(launches ? ownMachines.map(({ target }) => target.node_instance_id) : []),
+        new Set(launches ? machines.map(({ target }) => target.node_instance_id) : []),
       );
       expect(await listInstances(otherInstallation)).toEqual(
         new Set(launches ? [foreign.target.node_instance_id] : []),
       );
-      for (const machine of ownMachines) await machine.done('destroy');
+      for (const machine of machines) await machine.done('destroy');
       expect(await listInstances(installation)).toEqual(new Set());
       expect(await fixture.machines(foreign.target)).toBe(launches ? 1 : 0);
     });
@@ -254,7 +251,7 @@ export function describeDriver(name: string, make: () => Promise<DriverFixture>,
       const machinesBefore = await fixture.machines(neighbour.target);
       await machine.done(call);
       expect(await fixture.machines(neighbour.target)).toBe(machinesBefore);
-      expect((await fixture.open().observe(neighbour.target)).present).toBe(true);
+      expect((await fixture.open().inspect(neighbour.target)).present).toBe(true);
     });
 
     it('diagnoses a machine that runs, was killed, was destroyed or never existed', async () => {
@@ -283,7 +280,7 @@ export function describeDriver(name: string, make: () => Promise<DriverFixture>,
           const driver = fixture.open();
           const began = now(systemClock);
           const [observation, clean, ...outcomes] = await Promise.all([
-            driver.observe(target),
+            driver.inspect(target),
             driver.clean(target),
             ...(['ensure', 'stop', 'destroy', 'abort'] as const).map((call) => driver[call](target)),
             driver.prove(target, { kind: driver.final_proof, nonce: newNonce() }),

@@ -1,10 +1,10 @@
 /**
  * Wraps the calls that a driver makes to its provider. Each call has a time limit, and a provider
- * error becomes an outcome with a code. A changing call keeps running after its timeout; the next
- * call for the same machine joins that run instead of starting a second one.
+ * error becomes an outcome with a code. A changing call keeps running after its timeout; the same
+ * call for the same machine, when repeated, joins that run instead of starting a second one.
  */
 import { type Clock, pause } from '../base/clock.ts';
-import { unseen } from './answers.ts';
+import { unseenObservation } from './answers.ts';
 import type {
   Diagnosis,
   DriverFailure,
@@ -43,14 +43,14 @@ function createTimeLimits(clock: Clock, upstream: string): TimeLimits {
     return Promise.race([answer, timeout]);
   };
   const withTimeout = async <T>(work: (timeout: Promise<undefined>) => Promise<T>): Promise<T> => {
-    const finished = new AbortController();
+    const endTimer = new AbortController();
     try {
-      return await work(pause(clock, timeout_seconds * 1000, finished.signal).then(() => undefined));
+      return await work(pause(clock, timeout_seconds * 1000, endTimer.signal).then(() => undefined));
     } finally {
-      finished.abort();
+      endTimer.abort();
     }
   };
-  const stillRunning = (call: string): DriverOutcome => ({
+  const stillRunningOutcome = (call: string): DriverOutcome => ({
     outcome: 'wait',
     retry_seconds,
     message: `${upstream} has not answered yet (${call}); the call is still running`,
@@ -73,16 +73,16 @@ function createTimeLimits(clock: Clock, upstream: string): TimeLimits {
             ),
             timeout,
           );
-          if (!hasEnded) return stillRunning(previous.call);
+          if (!hasEnded) return stillRunningOutcome(previous.call);
           forget(machine, previous);
         }
         // Another caller may have started a different call while this one waited.
         const current = running.get(machine) ?? { call, answer: begin() };
-        if (current.call !== call) return stillRunning(current.call);
+        if (current.call !== call) return stillRunningOutcome(current.call);
         running.set(machine, current);
         try {
           const answer = await raceTimeout(current.answer, timeout);
-          if (answer === undefined) return stillRunning(call);
+          if (answer === undefined) return stillRunningOutcome(call);
           forget(machine, current);
           return answer;
         } catch (error) {
@@ -142,11 +142,11 @@ export function createDriverCalls<Host>(options: DriverCallOptions<Host>) {
         limits.runAlone(target.node_instance_id, name, () => asOutcome(target, () => call(host, target))),
     /** Wraps a call that changes nothing, so several may run at once. */
     read,
-    observe(call: (host: Host, target: DriverTarget) => Promise<Observation>) {
-      const observe = read(call);
+    inspect(call: (host: Host, target: DriverTarget) => Promise<Observation>) {
+      const inspect = read(call);
       return async (target: DriverTarget): Promise<Observation> => {
-        const answer = await observe(target);
-        return 'outcome' in answer ? unseen(answer.message) : answer;
+        const answer = await inspect(target);
+        return 'outcome' in answer ? unseenObservation(answer.message) : answer;
       };
     },
     diagnose(call: (host: Host, target: DriverTarget) => Promise<Diagnosis>) {

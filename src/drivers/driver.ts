@@ -34,7 +34,7 @@ export interface EnsureTarget extends DriverTarget {
     server_url: string;
     /** Certificate authority (PEM) for `server_url`, if it is not a public one. */
     ca?: string | null;
-    /** Other addresses of the control plane, used if `server_url` does not answer. */
+    /** Other URLs of the control plane, used if `server_url` does not answer. */
     other_server_urls?: string[];
     /** The trace collector, for machines that can reach it. */
     otlp_endpoint?: string | null;
@@ -82,7 +82,7 @@ interface Wait {
 /**
  * `put_off` means that the upstream is busy, unavailable or throttling; users see when the call is
  * retried. Without `put_off` the driver only polls. If the deadline passes, `error` becomes part of
- * the verdict, unless a later answer with a phase has replaced it.
+ * the verdict, unless a later answer with a phase has cleared it.
  */
 export type DriverWait = Wait & ({ put_off: true; error: WaitError } | { put_off?: never; error?: WaitError });
 
@@ -113,7 +113,7 @@ export interface Observation {
   /** The upstream's name for the state, or `absent` if no resource of this instance exists. */
   state: string;
   present: boolean;
-  /** The upstream reports the machine as ready; used only with `supervision: observe`. */
+  /** The upstream reports the machine as ready; used only for agentless machines. */
   ready: boolean;
   detail: string | null;
   /** The machine could not be inspected, so it is unknown whether it exists. */
@@ -159,10 +159,10 @@ export interface PlannedStep {
 export interface Driver {
   readonly name: string;
   /**
-   * With `agent`, the node's agent registers and sends heartbeats. With `observe`, each successful
-   * observation counts as a heartbeat.
+   * With `agent`, the node's agent registers and sends heartbeats. With `agentless`, each
+   * successful inspection counts as a heartbeat.
    */
-  readonly supervision: 'agent' | 'observe';
+  readonly supervision: 'agent' | 'agentless';
   /** Whether this driver starts machines. The `external` driver waits for machines to join. */
   readonly launches: boolean;
   /** True if a pool runs code on the control plane's own host; only an admin may declare one. */
@@ -179,7 +179,7 @@ export interface Driver {
   /** Returns the phases of `ensure` in order. Users see each phase as a step. */
   plan(spec: unknown): PlannedStep[];
   ensure(target: EnsureTarget): Promise<DriverOutcome>;
-  observe(target: DriverTarget): Promise<Observation>;
+  inspect(target: DriverTarget): Promise<Observation>;
   /** Ends the workload; the machine may keep running. */
   stop(target: DriverTarget): Promise<DriverOutcome>;
   /** Removes what the workload left behind, as far as the driver can reach it. */

@@ -1,5 +1,7 @@
-/** Shares clients and list calls. A place is an engine, a region or a subscription. */
-import { sharedScan } from '../base/batching/shared-scan.ts';
+/**
+ * Shares clients and list calls. A place is a container engine, a region or a subscription.
+ */
+import { createSharedScan } from '../base/batching/shared-scan.ts';
 import type { Clock } from '../base/clock.ts';
 
 /** Opens one client per place. If opening fails, the next call tries again. */
@@ -13,8 +15,8 @@ export function openOnce<Client>(open: (place: string) => Promise<Client>): (pla
   };
 }
 
-/** Lets concurrent observations of one installation share one list call per place. */
-export function sharedLists<Client, Row>(
+/** Lets concurrent inspections of one installation share one list call per place. */
+export function createSharedLists<Client, Row>(
   clock: Clock,
   placeOf: (client: Client) => string,
   list: (client: Client, installation_id: string) => Promise<Row[]>,
@@ -22,7 +24,7 @@ export function sharedLists<Client, Row>(
   const scans = new Map<string, () => Promise<Row[]>>();
   return (client, installation_id) => {
     const key = `${placeOf(client)} ${installation_id}`;
-    const scan = scans.get(key) ?? sharedScan(clock, () => list(client, installation_id));
+    const scan = scans.get(key) ?? createSharedScan(clock, () => list(client, installation_id));
     scans.set(key, scan);
     return scan();
   };

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { isSecretReference, SecretReference } from '../contract/pool-fields/references.ts';
 
-/** Refuses a NUL, because it would cut off an argument or a variable at the launch. */
+/** Refuses a NUL, because an argument or a variable would end there at the launch. */
 export const plainText = (maxLength: number, minLength = 0) =>
   Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$' });
 

@@ -1,4 +1,4 @@
-/** Kills real replica processes and checks how other replicas continue. */
+/** Kills real replica processes, and checks that other replicas continue their runs. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,23 +8,23 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { emptyDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { pause, systemClock } from '../base/clock.ts';
 import type { WorkflowId } from '../base/ids.ts';
-import type { ReplicaOrders } from './conformance/dbos-replica.ts';
+import type { ReplicaOptions } from './conformance/dbos-replica.ts';
 
 const script = fileURLToPath(new URL('./conformance/dbos-replica.ts', import.meta.url));
-const patienceMs = 30_000;
+const timeoutMs = 30_000;
 const workflow_id = 'op_crash' as WorkflowId;
 
 let database: TestDatabase;
 let directory: string;
-let diary: string;
+let eventFile: string;
 const replicas: ChildProcess[] = [];
 const output: string[] = [];
 
 beforeEach(async () => {
   database = await emptyDatabase();
   directory = mkdtempSync(join(tmpdir(), 'slipway-engine-'));
-  diary = join(directory, 'diary');
-  writeFileSync(diary, '');
+  eventFile = join(directory, 'eventFile');
+  writeFileSync(eventFile, '');
   output.length = 0;
 });
 
@@ -41,10 +41,10 @@ async function kill(replica: ChildProcess): Promise<void> {
   await exited;
 }
 
-function replica(orders: Omit<ReplicaOrders, 'connectionString' | 'diary'>): ChildProcess {
+function replica(orders: Omit<ReplicaOptions, 'connectionString' | 'eventFile'>): ChildProcess {
   const child = spawn(
     process.execPath,
-    [script, JSON.stringify({ ...orders, connectionString: database.url, diary } satisfies ReplicaOrders)],
+    [script, JSON.stringify({ ...orders, connectionString: database.url, eventFile } satisfies ReplicaOptions)],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => output.push(String(chunk)));
@@ -52,12 +52,12 @@ function replica(orders: Omit<ReplicaOrders, 'connectionString' | 'diary'>): Chi
   return child;
 }
 
-const lines = () => readFileSync(diary, 'utf8').split('\n').filter(Boolean);
+const lines = () => readFileSync(eventFile, 'utf8').split('\n').filter(Boolean);
 
 async function untilWritten(line: string | RegExp): Promise<void> {
-  const giveUpMs = systemClock.monotonicMs() + patienceMs;
-  const written = () => lines().some((one) => (typeof line === 'string' ? one === line : line.test(one)));
-  while (!written()) {
+  const giveUpMs = systemClock.monotonicMs() + timeoutMs;
+  const isWritten = () => lines().some((one) => (typeof line === 'string' ? one === line : line.test(one)));
+  while (!isWritten()) {
     if (systemClock.monotonicMs() > giveUpMs)
       throw new Error(`${line} not in: ${lines().join(', ')} ${output.join('')}`);
     await pause(systemClock, 10);

@@ -7,10 +7,10 @@ import type { WorkflowId } from '../base/ids.ts';
 import { closeAll, type EngineUnderTest, gate, scene } from './conformance/harness.ts';
 import { createDbosEngine } from './dbos-engine.ts';
 import type { Engine, EngineListener } from './engine.ts';
-import { engineConforms } from './engine-conformance.ts';
+import { describeEngine } from './engine-conformance.ts';
 import { type EngineLog, silentLog } from './engine-log.ts';
 
-const patienceMs = 30_000;
+const timeoutMs = 30_000;
 
 const warnings: string[] = [];
 const log: EngineLog = { ...silentLog, warn: (_, message) => void warnings.push(message) };
@@ -58,7 +58,7 @@ async function open(
     nowMs: () => systemClock.nowMs(),
     pass: (seconds) => pause(systemClock, seconds * 1000),
     async until(what, condition) {
-      const giveUpMs = systemClock.monotonicMs() + patienceMs;
+      const giveUpMs = systemClock.monotonicMs() + timeoutMs;
       while (!(await condition())) {
         if (systemClock.monotonicMs() > giveUpMs) throw new Error(`timed out waiting for ${what}`);
         await pause(systemClock, 5);
@@ -76,28 +76,28 @@ async function open(
 
 const dbos = { name: 'DBOS', unit_seconds: 0.1, slack_units: 10, open };
 
-engineConforms(dbos);
+describeEngine(dbos);
 
 describe('the DBOS adapter', () => {
   afterEach(closeAll);
 
   test('an execution whose run was taken over does not end the run', async () => {
     const stepGate = gate();
-    const it = await scene(dbos, async (context) => {
+    const testRun = await scene(dbos, async (context) => {
       await context.step('hold', stepGate.pass);
       return 'from the zombie';
     });
-    await it.start();
-    await it.system.until('the step', () => stepGate.blocked === 1);
-    const id = `${it.workflow_id}#1`;
+    await testRun.start();
+    await testRun.system.until('the step', () => stepGate.blocked === 1);
+    const id = `${testRun.workflow_id}#1`;
     await query(
       `update dbos.workflow_status set owner_xid = 'another', executor_id = 'another' where workflow_uuid = $1`,
       [id],
     );
     stepGate.open();
-    await it.system.until('the notice', () => warnings.includes('another executor took this run over'));
-    expect(it.outcomes).toEqual([]);
-    expect(await statusOf(it.workflow_id)).toBe('PENDING');
+    await testRun.system.until('the notice', () => warnings.includes('another executor took this run over'));
+    expect(testRun.outcomes).toEqual([]);
+    expect(await statusOf(testRun.workflow_id)).toBe('PENDING');
   });
 
   test('executes a run again if its journal failed with an error that DBOS does not retry', async () => {
@@ -107,30 +107,30 @@ describe('the DBOS adapter', () => {
       open: (...[prepare, listener]: Parameters<typeof open>) => open(prepare, listener, fastClock),
     };
     const stepGate = gate();
-    const it = await scene(fastAdapter, async (context) => {
+    const testRun = await scene(fastAdapter, async (context) => {
       await context.step('refused', stepGate.pass);
       return 'in the end';
     });
-    await it.start();
-    await it.system.until('the step', () => stepGate.blocked === 1);
+    await testRun.start();
+    await testRun.system.until('the step', () => stepGate.blocked === 1);
     await query(`create function dbos.refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`);
     await query('create trigger refuse before insert on dbos.operation_outputs execute function dbos.refuse()');
     stepGate.open();
-    await it.system.until('a second execution', () => it.executions > 1);
+    await testRun.system.until('a second execution', () => testRun.executions > 1);
     await query('drop trigger refuse on dbos.operation_outputs');
-    expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'in the end' });
+    expect(await testRun.outcome()).toEqual({ status: 'succeeded', result: 'in the end' });
   });
 
   test('a run survives the loss of all connections', async () => {
     const stepGate = gate();
     let there = false;
-    const it = await scene(dbos, async (context) => {
+    const testRun = await scene(dbos, async (context) => {
       await context.step('hold', stepGate.pass);
-      const until = moment(it.system.nowMs() + 60_000);
+      const until = moment(testRun.system.nowMs() + 60_000);
       return context.waitFor('there', async () => (there ? 'in the end' : undefined), { until, poll_seconds: 0.5 });
     });
-    await it.start();
-    await it.system.until('the step', () => stepGate.blocked === 1);
+    await testRun.start();
+    await testRun.system.until('the step', () => stepGate.blocked === 1);
     const cutConnections = () =>
       query(
         `select pg_terminate_backend(pid) from pg_stat_activity
@@ -138,28 +138,34 @@ describe('the DBOS adapter', () => {
       );
     expect((await cutConnections()).length).toBeGreaterThan(0);
     stepGate.open();
-    await it.system.until('the wait', () => it.steps.some((report) => report.status === 'waiting'));
+    await testRun.system.until('the wait', () => testRun.steps.some((report) => report.status === 'waiting'));
     await cutConnections();
     there = true;
-    expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'in the end' });
+    expect(await testRun.outcome()).toEqual({ status: 'succeeded', result: 'in the end' });
     // If DBOS does not retry a call, the run is executed again from its journal. It still ends
     // once.
-    expect(it.outcomes).toHaveLength(1);
+    expect(testRun.outcomes).toHaveLength(1);
   });
 
   test('deletes only the records of runs that ended long ago', async () => {
     const stepGate = gate();
-    const it = await scene(dbos, (context, params) =>
+    const testRun = await scene(dbos, (context, params) =>
       params === 'stay' ? context.step('hold', stepGate.pass).then(() => null) : context.step('go', async () => null),
     );
-    const other = `${it.workflow_id}x` as WorkflowId;
-    await it.start();
-    await it.outcome();
-    await it.system.engine.start({ workflow_id: other, attempt: 1, kind: it.kind, revision: 1, params: 'stay' });
-    await it.system.until('the second run', () => stepGate.blocked === 1);
-    const engine = it.system.engine as ReturnType<typeof createDbosEngine>;
+    const other = `${testRun.workflow_id}x` as WorkflowId;
+    await testRun.start();
+    await testRun.outcome();
+    await testRun.system.engine.start({
+      workflow_id: other,
+      attempt: 1,
+      kind: testRun.kind,
+      revision: 1,
+      params: 'stay',
+    });
+    await testRun.system.until('the second run', () => stepGate.blocked === 1);
+    const engine = testRun.system.engine as ReturnType<typeof createDbosEngine>;
     const ids = () =>
-      query('select workflow_uuid from dbos.workflow_status where workflow_uuid like $1', [`${it.workflow_id}%`]);
+      query('select workflow_uuid from dbos.workflow_status where workflow_uuid like $1', [`${testRun.workflow_id}%`]);
     await engine.collectFinished(3600);
     expect(await ids()).toHaveLength(2);
     expect(await engine.collectFinished(0)).toBeGreaterThanOrEqual(1);
@@ -170,40 +176,40 @@ describe('the DBOS adapter', () => {
     expect(tables.length).toBeGreaterThan(5);
     for (const { name } of tables)
       expect(
-        await query(`select from dbos.${name} source where source::text like $1`, [`%${it.workflow_id}#1%`]),
+        await query(`select from dbos.${name} source where source::text like $1`, [`%${testRun.workflow_id}#1%`]),
         name,
       ).toHaveLength(0);
     stepGate.open();
   });
 
   test('a process launches one engine at a time', async () => {
-    const it = await scene(dbos, async () => null);
+    const testRun = await scene(dbos, async () => null);
     const ignore = async () => {};
     const listener = { executing: ignore, stepStarted: ignore, stepEnded: ignore, emitted: ignore, ended: ignore };
     const second = newEngine(listener, 'second');
     await expect(second.launch()).rejects.toThrow(/already launched/);
     await second.shutdown();
-    await it.start();
-    expect(await it.outcome()).toEqual({ status: 'succeeded', result: null });
+    await testRun.start();
+    expect(await testRun.outcome()).toEqual({ status: 'succeeded', result: null });
   });
 
   test('refuses to start an unregistered operation', async () => {
-    const it = await scene(dbos, async () => null);
-    const run = { workflow_id: it.workflow_id, attempt: 1, kind: 'unheard-of', revision: 3, params: null };
-    await expect(it.system.engine.start(run)).rejects.toThrow('no operation unheard-of@3');
+    const testRun = await scene(dbos, async () => null);
+    const run = { workflow_id: testRun.workflow_id, attempt: 1, kind: 'unheard-of', revision: 3, params: null };
+    await expect(testRun.system.engine.start(run)).rejects.toThrow('no operation unheard-of@3');
   });
 
   test('an engine does not recover its own runs', async () => {
     const stepGate = gate();
-    const it = await scene(dbos, (context) => context.step('hold', stepGate.pass).then(() => null));
-    await it.start();
-    await it.system.until('the step', () => stepGate.blocked === 1);
+    const testRun = await scene(dbos, (context) => context.step('hold', stepGate.pass).then(() => null));
+    await testRun.start();
+    await testRun.system.until('the step', () => stepGate.blocked === 1);
     const [row] = await query('select executor_id from dbos.workflow_status where workflow_uuid = $1', [
-      `${it.workflow_id}#1`,
+      `${testRun.workflow_id}#1`,
     ]);
-    expect(await it.system.engine.recover([row.executor_id])).toBe(0);
+    expect(await testRun.system.engine.recover([row.executor_id])).toBe(0);
     stepGate.open();
-    await it.outcome();
-    expect(it.executions).toBe(1);
+    await testRun.outcome();
+    expect(testRun.executions).toBe(1);
   });
 });

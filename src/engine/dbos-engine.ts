@@ -8,16 +8,16 @@ import { DBOS, Error as DbosErrors } from '@dbos-inc/dbos-sdk';
 import { DBOSExecutor } from '@dbos-inc/dbos-sdk/internal/dbos-executor';
 import { retriablePostgresException } from '@dbos-inc/dbos-sdk/internal/system_database';
 import { dbRetryConfig, INTERNAL_QUEUE_NAME } from '@dbos-inc/dbos-sdk/internal/utils';
-import { Client, Pool } from 'pg';
+import { Client, Pool, type PoolConfig } from 'pg';
 import { createBatcher } from '../base/batching/batch.ts';
 import { type Clock, pause } from '../base/clock.ts';
 import { createDbosJournal } from './dbos-journal.ts';
 import { dbosLogger } from './dbos-logger.ts';
 import {
-  executorsOfUnfinished,
-  finishedBefore,
-  messagesSent,
-  messageUnread,
+  checkMessagesSent,
+  hasUnreadMessage,
+  listExecutorsWithRuns,
+  listRunsFinishedBefore,
   prepareStatements,
   returnToQueue,
   withLaunchLock,
@@ -38,9 +38,13 @@ export interface DbosEngineOptions {
   pool_size?: number;
   random?: () => number;
   /**
-   * Tells when the store is unavailable. Without it, the engine learns this from failed statements.
+   * Shows when the store is unavailable. Without it, the engine notices this by failed statements.
    */
-  store?: StoreAvailability & { Client: typeof Client; whenBack(listener: () => void): void };
+  store?: StoreAvailability & {
+    Client: typeof Client;
+    openPool?(config: PoolConfig & { max: number }): Pool;
+    onRecovery(listener: () => void): void;
+  };
 }
 
 type Workflow = (run: OperationRun) => Promise<void>;
@@ -71,7 +75,7 @@ const connectTimeoutMs = 20_000;
  */
 const storeRetry = { initialBackoffSec: 0.25, maxBackoffSec: 1 };
 
-let launched: string | undefined;
+let launchedExecutor: string | undefined;
 
 /**
  * Runs a call outside the async context of the calling workflow; otherwise DBOS would record the
@@ -84,8 +88,8 @@ const dbosId = (workflow_id: string, attempt: number) => `${workflow_id}#${attem
 
 export interface DbosEngine extends Engine {
   /**
-   * Stops all runs here before their next step, so that another replica can recover them. Wakes and
-   * cancels still work until the shutdown.
+   * Stops all runs on this replica before their next step, so that another replica can recover
+   * them. Wakes and cancels still work until the shutdown.
    */
   halt(): void;
 }
@@ -96,17 +100,18 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
   const workflows = new Map<string, Workflow>();
   const stop = new AbortController();
   Object.assign(dbRetryConfig, storeRetry);
-  const pool = new Pool({
+  const openPool = options.store?.openPool ?? ((config: PoolConfig) => new Pool(config));
+  const pool = openPool({
     Client: options.store?.Client ?? Client,
     connectionString: options.connectionString,
     max: options.pool_size ?? 10,
     application_name: 'slipway-engine',
     connectionTimeoutMillis: connectTimeoutMs,
-    // If a replica freezes inside a transaction, PostgreSQL ends it before another replica takes
-    // over.
+    // If a replica freezes inside a transaction, PostgreSQL ends the transaction before another
+    // replica takes over.
     idle_in_transaction_session_timeout: 8_000,
   });
-  // Ignored here: a connection that breaks while in use also fails its statement.
+  // The error of a connection in use is ignored, because its statement fails too.
   pool.on('connect', (client) => {
     client.on('error', () => {});
     prepareStatements(client);
@@ -117,13 +122,13 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
   });
 
   /** Every step checks whether its run was cancelled, so concurrent checks share one statement. */
-  const cancelsSent = (ids: string[]) =>
-    messagesSent(pool, ids, cancelKey).catch((cause) => {
+  const checkCancels = (ids: string[]) =>
+    checkMessagesSent(pool, ids, cancelKey).catch((cause) => {
       throw retriablePostgresException(cause)
         ? new JournalUnavailable('could not check for a cancel', { cause })
         : cause;
     });
-  const cancelSent = createBatcher(cancelsSent, { max_keys: 500, max_concurrent: 2 });
+  const wasCancelSent = createBatcher(checkCancels, { max_keys: 500, max_concurrent: 2 });
 
   const returnRunLater = async (run: OperationRun, error: unknown) => {
     log.error({ ...identity(run), err: error }, 'the engine could not record a step; the run is returned to the queue');
@@ -143,10 +148,10 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
     (run) => {
       const journal = createDbosJournal({
         dbos_id: dbosId(run.workflow_id, run.attempt),
-        stopped: stop.signal,
-        cancelSent,
-        runTaken: (error) => log.warn({ ...identity(run), err: error }, 'another executor took this run over'),
-        journalFailed: (error) => void returnRunLater(run, error),
+        stopSignal: stop.signal,
+        wasCancelSent,
+        onTakeover: (error) => log.warn({ ...identity(run), err: error }, 'another executor took this run over'),
+        onJournalFailure: (error) => void returnRunLater(run, error),
       });
       return executeRun(definition, { run, journal, listener, clock, log, random, store: options.store });
     };
@@ -163,14 +168,15 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
   };
 
   /** Sends no second wake while one is unread, because the unread one will cause a check anyway. */
-  const wakeOnce = async (id: string): Promise<boolean> => (await messageUnread(pool, id, 'wake')) || send(id, 'wake');
+  const wakeOnce = async (id: string): Promise<boolean> =>
+    (await hasUnreadMessage(pool, id, 'wake')) || send(id, 'wake');
 
-  // Notifications are lost while the store is unavailable, so all waiting runs check when it is
-  // back.
-  options.store?.whenBack(() => {
-    const waiting = DBOSExecutor.globalInstance?.systemDatabase.notificationsMap;
-    if (launched !== executor_id || !waiting) return;
-    for (const key of [...waiting.map.keys()]) waiting.callCallbacks(key);
+  // Notifications are lost while the store is unavailable, so all waiting runs check when the store
+  // answers again.
+  options.store?.onRecovery(() => {
+    const waits = DBOSExecutor.globalInstance?.systemDatabase.notificationsMap;
+    if (launchedExecutor !== executor_id || !waits) return;
+    for (const key of [...waits.map.keys()]) waits.callCallbacks(key);
   });
 
   let isShutDown = false;
@@ -178,9 +184,9 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
     if (isShutDown) return;
     isShutDown = true;
     stop.abort();
-    if (launched === executor_id) {
+    if (launchedExecutor === executor_id) {
       await DBOS.shutdown({ workflowCompletionTimeoutMS: 0, deregister: true });
-      launched = undefined;
+      launchedExecutor = undefined;
     }
     await pool.end();
   };
@@ -188,7 +194,8 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
   return {
     register(definition) {
       const name = workflowName(definition);
-      if (launched === executor_id) throw new Error(`operation ${name} must be registered before the engine launches`);
+      if (launchedExecutor === executor_id)
+        throw new Error(`operation ${name} must be registered before the engine launches`);
       if (definitions.has(name)) throw new Error(`operation ${name} is registered twice`);
       definitions.set(name, definition);
     },
@@ -196,11 +203,11 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
     registered: () => [...definitions.values()].map(({ kind, revision }) => ({ kind, revision })),
 
     async launch() {
-      if (launched !== undefined) {
-        throw new Error(`a DBOS engine (${launched}) is already launched in this process; shut it down first`);
+      if (launchedExecutor !== undefined) {
+        throw new Error(`a DBOS engine (${launchedExecutor}) is already launched in this process; shut it down first`);
       }
       if (stop.signal.aborted) throw new Error('this engine was shut down; create a new one');
-      launched = executor_id;
+      launchedExecutor = executor_id;
       for (const [name, definition] of definitions) {
         workflows.set(name, DBOS.registerWorkflow(workflowOf(definition), { name, maxRecoveryAttempts }));
       }
@@ -239,10 +246,10 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
       return (await send(id, 'cancel', cancelKey)) && (await wakeOnce(id));
     },
 
-    executorsAtWork: () => executorsOfUnfinished(pool),
+    executorsWithRuns: () => listExecutorsWithRuns(pool),
 
     async recover(deadExecutorIds) {
-      // Our own runs are still executing here, so they must not be recovered.
+      // This replica is still executing its own runs, so they must not be recovered.
       const dead = deadExecutorIds.filter((id) => id !== executor_id);
       const handles = await DBOSExecutor.globalInstance?.recoverPendingWorkflows(dead);
       if (!handles) throw new Error('the engine is not launched');
@@ -252,7 +259,7 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
     async collectFinished(olderThanSeconds) {
       let collected = 0;
       for (;;) {
-        const ids = await finishedBefore(pool, clock.nowMs() - olderThanSeconds * 1000, collectBatch);
+        const ids = await listRunsFinishedBefore(pool, clock.nowMs() - olderThanSeconds * 1000, collectBatch);
         if (ids.length > 0) await outsideWorkflows(() => DBOS.deleteWorkflows(ids));
         collected += ids.length;
         if (ids.length < collectBatch) return collected;

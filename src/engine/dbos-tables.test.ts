@@ -25,7 +25,7 @@ test('gives the same statement the same name, whatever its values', () => {
   expect(queries[1]).toEqual([{ name: first, text: 'SELECT status FROM runs WHERE id = $1', values: ['b'] }, callback]);
 });
 
-test('leaves other statements unchanged: no values, not plain text, or returning all columns', () => {
+test('does not prepare statements without values, schema changes, reads of all columns or query objects', () => {
   const { query, queries } = recordingClient();
   const plain: unknown[][] = [
     ['BEGIN'],

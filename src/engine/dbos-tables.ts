@@ -34,7 +34,7 @@ export async function withLaunchLock<T>(pool: Pool, clock: Clock, work: () => Pr
  * Whether a message with this idempotency key was ever sent to each run, in the order of the ids.
  * Such messages have a fixed id, so they are found even after they were consumed.
  */
-export async function messagesSent(pool: Pool, dbos_ids: readonly string[], key: string): Promise<boolean[]> {
+export async function checkMessagesSent(pool: Pool, dbos_ids: readonly string[], key: string): Promise<boolean[]> {
   const messageIds = dbos_ids.map((dbos_id) => `${key}::${dbos_id}`);
   const { rows } = await pool.query<{ message_uuid: string }>(
     'select message_uuid from dbos.notifications where message_uuid = any($1)',
@@ -44,7 +44,7 @@ export async function messagesSent(pool: Pool, dbos_ids: readonly string[], key:
   return messageIds.map((id) => sent.has(id));
 }
 
-export async function messageUnread(pool: Pool, dbos_id: string, topic: string): Promise<boolean> {
+export async function hasUnreadMessage(pool: Pool, dbos_id: string, topic: string): Promise<boolean> {
   const { rowCount } = await pool.query(
     'select from dbos.notifications where destination_uuid = $1 and topic = $2 and not consumed limit 1',
     [dbos_id, topic],
@@ -67,7 +67,7 @@ export async function returnToQueue(pool: Pool, dbos_id: string, executor_id: st
   );
 }
 
-export async function executorsOfUnfinished(pool: Pool): Promise<string[]> {
+export async function listExecutorsWithRuns(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ executor_id: string }>(
     `select distinct executor_id from dbos.workflow_status where status = 'PENDING'`,
   );
@@ -75,7 +75,7 @@ export async function executorsOfUnfinished(pool: Pool): Promise<string[]> {
 }
 
 /** The ids of runs that ended before `beforeMs`, oldest first. */
-export async function finishedBefore(pool: Pool, beforeMs: number, limit: number): Promise<string[]> {
+export async function listRunsFinishedBefore(pool: Pool, beforeMs: number, limit: number): Promise<string[]> {
   const { rows } = await pool.query<{ workflow_uuid: string }>(
     `select workflow_uuid
      from dbos.workflow_status

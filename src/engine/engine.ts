@@ -27,7 +27,7 @@ export interface RetryPolicy {
   max_seconds: number;
 }
 
-export const onceOnly: RetryPolicy = { tries: 1, base_seconds: 0, max_seconds: 0 };
+export const singleTry: RetryPolicy = { tries: 1, base_seconds: 0, max_seconds: 0 };
 
 export interface StepCall {
   /** 1 for the first try. */
@@ -35,7 +35,7 @@ export interface StepCall {
   /**
    * The name of the step, the same for all retries and restarts. Use it as the key for client
    * tokens and for transitions that must happen once. A repeated name gets an ordinal
-   * (`observe#2`).
+   * (`inspect#2`).
    */
   step: string;
 }
@@ -66,7 +66,7 @@ export interface OperationContext {
    * Whether the operation was cancelled. Once this has returned true, cancel is no longer
    * thrown.
    */
-  cancelled(): Promise<boolean>;
+  isCancelled(): Promise<boolean>;
 }
 
 export interface OperationDefinition<Params extends Json = Json> {
@@ -137,8 +137,8 @@ export interface OperationRun {
  */
 export interface EngineListener {
   /**
-   * Called before a run executes here, at its start and at every recovery. If it throws, the run
-   * does not execute here.
+   * Called before a run executes on this replica, at its start and at every recovery. If it throws,
+   * the run does not execute on this replica.
    */
   executing(run: OperationRun): Promise<void>;
   /** `waiting` is set for a `waitFor`, which is reported once and not at every check. */
@@ -146,7 +146,7 @@ export interface EngineListener {
   stepEnded(
     run: OperationRun,
     step: string,
-    ended: {
+    end: {
       status: 'done' | 'failed' | 'retrying';
       tries: number;
       error?: { code: string; owner_layer: string; message: string };
@@ -154,8 +154,10 @@ export interface EngineListener {
     },
   ): Promise<void>;
   emitted(run: OperationRun, progress: Json): Promise<void>;
-  /** Reports for how long the run could not continue because the store was unavailable. */
-  waitedForStore?(run: OperationRun, waited: { step: string | null; seconds: number }): Promise<void>;
+  /**
+   * Called with the time for which the run could not continue because the store was unavailable.
+   */
+  waitedForStore?(run: OperationRun, wait: { step: string | null; seconds: number }): Promise<void>;
   /** Called inside a recorded step, so it is called at least once, however often replicas crash. */
   ended(run: OperationRun, outcome: RunOutcome): Promise<void>;
 }
@@ -177,7 +179,7 @@ export interface Engine {
   /** Returns whether the run exists. A run that was not started yet does not exist. */
   cancel(workflow_id: WorkflowId, attempt: number): Promise<boolean>;
   /** The ids of all executors with unfinished runs, whether they are dead or alive. */
-  executorsAtWork(): Promise<string[]>;
+  executorsWithRuns(): Promise<string[]>;
   /** Takes over the unfinished runs of dead executors. Returns the number of runs. */
   recover(deadExecutorIds: string[]): Promise<number>;
   /**

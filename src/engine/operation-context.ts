@@ -11,13 +11,13 @@ import {
   StepFailed,
 } from './engine.ts';
 import { defaultRetry } from './retry.ts';
-import { type ExecutionParts, identity, notify, type Tried, tryCheck, tryStep } from './tries.ts';
+import { type ExecutionParts, identity, notify, type TryResult, tryCheck, tryStep } from './tries.ts';
 
 export function createOperationContext(parts: ExecutionParts): OperationContext {
   const { run, journal, listener, log } = parts;
   const uses = new Map<string, number>();
-  let busyWith: string | undefined;
-  let insideEffect = false;
+  let currentCall: string | undefined;
+  let isInsideEffect = false;
   /** Cancel is thrown once. After that, steps and waits work as usual, so the run can clean up. */
   let cancelThrown = false;
 
@@ -35,15 +35,17 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
    * Two concurrent calls would race for positions in the journal, and a replay could swap their
    * results.
    */
-  const exclusively = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
-    if (busyWith !== undefined) {
-      throw new Error(`operation ${run.kind} called ${what} while ${busyWith} was not finished; await one at a time`);
+  const runAlone = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+    if (currentCall !== undefined) {
+      throw new Error(
+        `operation ${run.kind} called ${what} while ${currentCall} was not finished; await one at a time`,
+      );
     }
-    busyWith = what;
+    currentCall = what;
     try {
       return await work();
     } finally {
-      busyWith = undefined;
+      currentCall = undefined;
     }
   };
 
@@ -52,13 +54,13 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
     throw new OperationCancelled();
   };
 
-  const record = (step: string, number: number, effect: () => Promise<Tried>): Promise<Tried> =>
+  const record = (step: string, number: number, effect: () => Promise<TryResult>): Promise<TryResult> =>
     journal.record({ step, try: number }, async () => {
-      insideEffect = true;
+      isInsideEffect = true;
       try {
         return await effect();
       } finally {
-        insideEffect = false;
+        isInsideEffect = false;
       }
     });
 
@@ -72,7 +74,7 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
    */
   const tryUntilSettled = async (
     name: string,
-    attempt: (step: string, number: number) => Promise<Tried>,
+    attempt: (step: string, number: number) => Promise<TryResult>,
     wait: (seconds: number) => Promise<unknown>,
   ): Promise<StepAnswer> => {
     const step = keyFor(name);
@@ -91,20 +93,20 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
     attempt: run.attempt,
 
     step: <T extends StepAnswer>(name: string, work: (call: StepCall) => Promise<T>, policy = defaultRetry) =>
-      exclusively(`step ${name}`, async () => {
+      runAlone(`step ${name}`, async () => {
         const attempt = (step: string, number: number) =>
           tryStep(parts, { step, number, can_cancel: !cancelThrown }, () => work({ try: number, step }), policy);
         return (await tryUntilSettled(name, attempt, sleep)) as T;
       }),
 
-    sleep: (seconds) => exclusively('sleep', () => sleep(seconds)),
+    sleep: (seconds) => runAlone('sleep', () => sleep(seconds)),
 
     waitFor: <T extends Json>(
       name: string,
       check: () => Promise<T | undefined>,
       options: { until: Date; poll_seconds: number; shielded?: boolean },
     ) =>
-      exclusively(`waitFor ${name}`, async () => {
+      runAlone(`waitFor ${name}`, async () => {
         const attempt = (step: string, number: number) =>
           tryCheck(parts, { step, number, can_cancel: !cancelThrown && !options.shielded }, check, options);
         return (await tryUntilSettled(name, attempt, (seconds) => journal.receive('wake', seconds))) as T | undefined;
@@ -113,18 +115,16 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
     async emit(progress) {
       const publish = () => notify(parts, 'emitted', () => listener.emitted(run, progress));
       // Inside a step, progress needs no journal entry of its own.
-      if (insideEffect) return publish();
-      await exclusively('emit', () =>
-        journal.record({ step: 'engine:emit', try: 1 }, () => publish().then(() => null)),
-      );
+      if (isInsideEffect) return publish();
+      await runAlone('emit', () => journal.record({ step: 'engine:emit', try: 1 }, () => publish().then(() => null)));
     },
 
-    async cancelled() {
+    async isCancelled() {
       if (cancelThrown) return true;
-      if (insideEffect) return journal.cancelSent();
+      if (isInsideEffect) return journal.wasCancelSent();
       const readCancel = async () => {
         try {
-          return await journal.cancelSent();
+          return await journal.wasCancelSent();
         } catch (error) {
           log.warn(
             { ...identity(run), err: error },
@@ -133,7 +133,7 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
           return false;
         }
       };
-      cancelThrown = await exclusively('cancelled', () =>
+      cancelThrown = await runAlone('isCancelled', () =>
         journal.record({ step: 'engine:cancelled', try: 1 }, readCancel),
       );
       return cancelThrown;

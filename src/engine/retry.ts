@@ -7,7 +7,7 @@ export const defaultRetry: RetryPolicy = { tries: 5, base_seconds: 1, max_second
 /** An error as plain data, so that another process can read it from the journal. */
 export type Problem = { code: string; owner_layer: string; message: string };
 
-export type Classified =
+export type ErrorClass =
   | { kind: 'cancelled' }
   | { kind: 'final'; problem: Problem }
   | { kind: 'retryable'; problem: Problem };
@@ -27,7 +27,7 @@ const problemOf = (error: StepError | StepFailed): Problem => ({
   message: error.message,
 });
 
-export function classify(error: unknown): Classified {
+export function classify(error: unknown): ErrorClass {
   if (error instanceof OperationCancelled) return { kind: 'cancelled' };
   if (error instanceof StepFailed) return { kind: 'final', problem: problemOf(error) };
   if (error instanceof StepError) {

@@ -32,17 +32,17 @@ export interface RunJournal {
   /**
    * Whether a cancel was ever sent. The answer is not recorded, so call it only inside an effect.
    */
-  cancelSent(): Promise<boolean>;
+  wasCancelSent(): Promise<boolean>;
   /** Aborted when this execution must stop. */
-  readonly stopped: AbortSignal;
+  readonly stopSignal: AbortSignal;
   /**
    * Resolves when the code requests another entry than the recorded one. The run can then never
    * continue.
    */
-  readonly diverged: Promise<Error>;
+  readonly divergence: Promise<Error>;
 }
 
-export const never = (): Promise<never> => new Promise(() => {});
+export const neverSettle = (): Promise<never> => new Promise(() => {});
 
 /** The journal's store did not answer; the call may be retried. */
 export class JournalUnavailable extends Error {

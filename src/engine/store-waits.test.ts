@@ -7,7 +7,7 @@ import { silentLog } from './engine-log.ts';
 import { executeRun } from './execute-run.ts';
 import type { RunJournal } from './run-journal.ts';
 
-class Away extends Error {}
+class StoreDown extends Error {}
 
 const run = { workflow_id: 'wf_1', attempt: 1, kind: 'test', revision: 1, params: null } as unknown as OperationRun;
 
@@ -17,9 +17,9 @@ function scene(definition: Pick<OperationDefinition, 'run'>, outageMs?: number) 
   const facts: Json[] = [];
   const fromMs = outageMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonicMs();
   const outage = { fromMs, toMs: fromMs + (outageMs ?? 0) };
-  const isAway = () => clock.monotonicMs() >= outage.fromMs && clock.monotonicMs() < outage.toMs;
+  const isDown = () => clock.monotonicMs() >= outage.fromMs && clock.monotonicMs() < outage.toMs;
   const write = async () => {
-    if (isAway()) throw new Away('the store is away');
+    if (isDown()) throw new StoreDown('the store is unavailable');
   };
   const listener: EngineListener = {
     executing: write,
@@ -35,13 +35,13 @@ function scene(definition: Pick<OperationDefinition, 'run'>, outageMs?: number) 
   const journal: RunJournal = {
     record: (_, effect) => effect(),
     receive: async () => false,
-    cancelSent: async () => false,
-    stopped: new AbortController().signal,
-    diverged: new Promise(() => {}),
+    wasCancelSent: async () => false,
+    stopSignal: new AbortController().signal,
+    divergence: new Promise(() => {}),
   };
   const store = {
-    isAway: (error: unknown) => error instanceof Away,
-    awayMs: () => Math.max(0, Math.min(clock.monotonicMs(), outage.toMs) - outage.fromMs),
+    isUnavailable: (error: unknown) => error instanceof StoreDown,
+    unavailableMs: () => Math.max(0, Math.min(clock.monotonicMs(), outage.toMs) - outage.fromMs),
   };
   const operation = { kind: 'test', revision: 1, ...definition };
   const done = executeRun(operation, { run, journal, listener, clock, log: silentLog, random: () => 0, store });
@@ -93,7 +93,7 @@ test('reports an outage with the step that had to wait', async () => {
 
 describe('reports an outage during', () => {
   const outageMs = 40_000;
-  const sitThroughOutage = async ({ clock, outage }: Pick<ReturnType<typeof scene>, 'clock' | 'outage'>) => {
+  const waitThroughOutage = async ({ clock, outage }: Pick<ReturnType<typeof scene>, 'clock' | 'outage'>) => {
     outage.fromMs = clock.monotonicMs();
     outage.toMs = outage.fromMs + outageMs;
     await pause(clock, outageMs);
@@ -113,7 +113,7 @@ describe('reports an outage during', () => {
     const parts: ReturnType<typeof scene> = scene({
       run: async (context) => {
         await context.step('first', async () => {});
-        await sitThroughOutage(parts);
+        await waitThroughOutage(parts);
         await context.step('second', async () => {});
         return null;
       },
@@ -161,7 +161,7 @@ describe('a step with a single try', () => {
 
   test('fails if the store is available but refuses its statement for 10 minutes', async () => {
     const parts = launchOnce(async () => {
-      throw new Away('only this statement');
+      throw new StoreDown('only this statement');
     });
     await parts.clock.advance(9 * minute);
     expect(parts.facts).toEqual([]);

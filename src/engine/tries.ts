@@ -7,7 +7,7 @@ import { type Clock, moment, pause } from '../base/clock.ts';
 import type { EngineListener, Json, OperationRun, RetryPolicy, StepAnswer } from './engine.ts';
 import type { EngineLog } from './engine-log.ts';
 import { classify, type Problem, retryDelaySeconds } from './retry.ts';
-import { JournalUnavailable, never, type RunJournal } from './run-journal.ts';
+import { JournalUnavailable, neverSettle, type RunJournal } from './run-journal.ts';
 
 /** The availability of the store that operations write to. */
 export interface StoreAvailability {
@@ -15,9 +15,9 @@ export interface StoreAvailability {
    * Whether the error means that the store is unavailable. The same try is then repeated, without
    * counting as another try.
    */
-  isAway(error: unknown): boolean;
+  isUnavailable(error: unknown): boolean;
   /** How long the store was unavailable in total, including an outage that still lasts. */
-  awayMs(): number;
+  unavailableMs(): number;
 }
 
 /** Everything that one execution of a run uses. */
@@ -38,7 +38,7 @@ export const identity = (run: OperationRun) => ({
   kind: run.kind,
 });
 
-export type Tried =
+export type TryResult =
   | { status: 'done'; value?: Json }
   | { status: 'failed'; problem: Problem }
   | { status: 'again'; wait_seconds: number }
@@ -48,7 +48,9 @@ export type Tried =
 interface Try {
   step: string;
   number: number;
-  /** Whether a cancel that was sent before this try takes its place. */
+  /**
+   * Whether to end the step as cancelled, without running it, if a cancel was sent before this try.
+   */
   can_cancel: boolean;
 }
 
@@ -59,12 +61,12 @@ const dataOf = (answer: StepAnswer): Json | undefined => (answer === undefined ?
  * Calls the listener and ignores a failure, so that it never stops the operation. Only `executing`
  * and `ended` are retried, in `execute-run.ts`.
  */
-export async function notify(parts: ExecutionParts, what: string, call: () => Promise<void>): Promise<void> {
-  if (parts.journal.stopped.aborted) return;
+export async function notify(parts: ExecutionParts, callback: string, call: () => Promise<void>): Promise<void> {
+  if (parts.journal.stopSignal.aborted) return;
   try {
     await call();
   } catch (error) {
-    parts.log.warn({ ...identity(parts.run), err: error }, `the engine's listener failed at ${what}`);
+    parts.log.warn({ ...identity(parts.run), err: error }, `the engine listener's callback "${callback}" failed`);
   }
 }
 
@@ -72,38 +74,43 @@ const storePauseMs = 500;
 /** If the store is available but refuses this statement for longer, the try has failed. */
 const maxStoreWaitMs = 600_000;
 
-async function attempt(parts: ExecutionParts, of: Try, announce: () => Promise<void>, work: () => Promise<StepAnswer>) {
+async function attempt(
+  parts: ExecutionParts,
+  current: Try,
+  announce: () => Promise<void>,
+  work: () => Promise<StepAnswer>,
+) {
   const { clock, journal, store } = parts;
   /** How long the store was available in total, so that an outage never counts against the try. */
-  const availableMs = () => clock.monotonicMs() - (store?.awayMs() ?? 0);
+  const availableMs = () => clock.monotonicMs() - (store?.unavailableMs() ?? 0);
   let giveUpMs: number | undefined;
   for (;;) {
     try {
-      if (of.can_cancel && (await journal.cancelSent())) return { kind: 'cancelled' } as const;
+      if (current.can_cancel && (await journal.wasCancelSent())) return { kind: 'cancelled' } as const;
       await notify(parts, 'stepStarted', announce);
       return { kind: 'value', value: dataOf(await work()) } as const;
     } catch (error) {
-      const isAway = error instanceof JournalUnavailable || store?.isAway(error);
+      const isUnavailable = error instanceof JournalUnavailable || store?.isUnavailable(error);
       giveUpMs ??= availableMs() + maxStoreWaitMs;
-      if (!isAway || availableMs() >= giveUpMs) return classify(error);
+      if (!isUnavailable || availableMs() >= giveUpMs) return classify(error);
     }
-    await pause(clock, storePauseMs, journal.stopped);
-    if (journal.stopped.aborted) return never();
+    await pause(clock, storePauseMs, journal.stopSignal);
+    if (journal.stopSignal.aborted) return neverSettle();
   }
 }
 
 export async function tryStep(
   parts: ExecutionParts,
-  of: Try,
+  current: Try,
   work: () => Promise<StepAnswer>,
   policy: RetryPolicy,
-): Promise<Tried> {
+): Promise<TryResult> {
   const { run, listener, clock } = parts;
-  const { step, number: tries } = of;
+  const { step, number: tries } = current;
   const reportEnd = (result: Parameters<EngineListener['stepEnded']>[2]) =>
     notify(parts, 'stepEnded', () => listener.stepEnded(run, step, result));
 
-  const tried = await attempt(parts, of, () => listener.stepStarted(run, step, tries), work);
+  const tried = await attempt(parts, current, () => listener.stepStarted(run, step, tries), work);
   if (tried.kind === 'cancelled') return { status: 'cancelled' };
   if (tried.kind === 'value') {
     await reportEnd({ status: 'done', tries });
@@ -121,19 +128,19 @@ export async function tryStep(
 
 export async function tryCheck(
   parts: ExecutionParts,
-  of: Try,
+  current: Try,
   check: () => Promise<Json | undefined>,
-  patience: { until: Date; poll_seconds: number },
-): Promise<Tried> {
+  limits: { until: Date; poll_seconds: number },
+): Promise<TryResult> {
   const { run, listener, clock } = parts;
-  const { step, number: tries } = of;
+  const { step, number: tries } = current;
   const reportEnd = (result: Parameters<EngineListener['stepEnded']>[2]) =>
     notify(parts, 'stepEnded', () => listener.stepEnded(run, step, result));
   const announce = async () => {
-    if (tries === 1) await listener.stepStarted(run, step, tries, { waiting_until: patience.until });
+    if (tries === 1) await listener.stepStarted(run, step, tries, { waiting_until: limits.until });
   };
 
-  const tried = await attempt(parts, of, announce, check);
+  const tried = await attempt(parts, current, announce, check);
   if (tried.kind === 'cancelled') return { status: 'cancelled' };
   if (tried.kind === 'final') {
     await reportEnd({ status: 'failed', tries, error: tried.problem });
@@ -144,13 +151,13 @@ export async function tryCheck(
     return { status: 'done', value: tried.value };
   }
   const now_ms = clock.nowMs();
-  const until_ms = patience.until.getTime();
+  const until_ms = limits.until.getTime();
   const error = tried.kind === 'retryable' ? tried.problem : undefined;
   if (now_ms >= until_ms) {
     await reportEnd({ status: 'done', tries, error });
     return { status: 'passed' };
   }
-  const retry_at = moment(Math.min(now_ms + patience.poll_seconds * 1000, until_ms));
+  const retry_at = moment(Math.min(now_ms + limits.poll_seconds * 1000, until_ms));
   // Report only failing checks; having no result yet is normal.
   if (error) await reportEnd({ status: 'retrying', tries, error, retry_at });
   return { status: 'again', wait_seconds: (retry_at.getTime() - now_ms) / 1000 };

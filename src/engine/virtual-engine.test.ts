@@ -3,14 +3,14 @@ import type { WorkflowId } from '../base/ids.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
 import type { EngineUnderTest } from './conformance/harness.ts';
 import type { EngineListener, OperationDefinition, OperationRun, RunOutcome } from './engine.ts';
-import { engineConforms } from './engine-conformance.ts';
+import { describeEngine } from './engine-conformance.ts';
 import { createVirtualEngine, type VirtualEngine } from './virtual-engine.ts';
 import { createVirtualStore, type Faults, SimulatedCrash } from './virtual-journal.ts';
 
 /** A run that needs more timers than this is in an endless loop. */
 const maxTimers = 10_000;
 
-engineConforms({
+describeEngine({
   name: 'virtual time',
   unit_seconds: 60,
   slack_units: 1,

@@ -1,7 +1,7 @@
 /**
- * The engine in memory and on virtual time, for tests and the simulator. It executes runs with the
- * same code as the DBOS engine, and its journal survives `crash`. A test can place a crash before
- * or after any effect.
+ * The engine in memory and on virtual time, for tests. It executes runs with the same code as the
+ * DBOS engine, and its journal survives `crash`. A test can place a crash before or after any
+ * effect.
  */
 import type { VirtualClock } from '../base/virtual-clock.ts';
 import type { Engine, EngineListener, OperationDefinition, OperationRun } from './engine.ts';
@@ -41,7 +41,7 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
   const store = options.store ?? createVirtualStore();
   const definitions = new Map<string, OperationDefinition>();
   const executions = new Map<string, AbortController>();
-  let launched = false;
+  let isLaunched = false;
 
   const definitionOf = (run: OperationRun): OperationDefinition => {
     const definition = definitions.get(definitionName(run));
@@ -56,7 +56,7 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
     stored.executor_id = executor_id;
     executions.set(id, execution);
     execution.signal.addEventListener('abort', () => executions.delete(id), { once: true });
-    const journal = createVirtualJournal({ stored, owner, clock, faults, life: execution });
+    const journal = createVirtualJournal({ stored, owner, clock, faults, controller: execution });
     await executeRun(definitionOf(stored.run), { run: stored.run, journal, listener, clock, log, random });
     executions.delete(id);
     if (stored.owner === owner) stored.ended = true;
@@ -71,14 +71,14 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
   };
 
   const crash = () => {
-    launched = false;
+    isLaunched = false;
     for (const execution of [...executions.values()]) execution.abort();
   };
 
   return {
     register(definition) {
       const name = definitionName(definition);
-      if (launched) throw new Error(`operation ${name} must be registered before the engine launches`);
+      if (isLaunched) throw new Error(`operation ${name} must be registered before the engine launches`);
       if (definitions.has(name)) throw new Error(`operation ${name} is registered twice`);
       definitions.set(name, definition);
     },
@@ -86,12 +86,12 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
     registered: () => [...definitions.values()].map(({ kind, revision }) => ({ kind, revision })),
 
     async launch() {
-      launched = true;
+      isLaunched = true;
       takeOver([executor_id]);
     },
 
     async start(run) {
-      if (!launched) throw new Error('the engine is not launched');
+      if (!isLaunched) throw new Error('the engine is not launched');
       definitionOf(run);
       const id = runId(run.workflow_id, run.attempt);
       if (store.has(id)) return;
@@ -124,12 +124,12 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
       return true;
     },
 
-    async executorsAtWork() {
+    async executorsWithRuns() {
       return [...new Set([...store.values()].filter(({ ended }) => !ended).map((stored) => stored.executor_id))];
     },
 
     async recover(deadExecutorIds) {
-      if (!launched) throw new Error('the engine is not launched');
+      if (!isLaunched) throw new Error('the engine is not launched');
       return takeOver(deadExecutorIds);
     },
 

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { Json, OperationRun } from './engine.ts';
-import { type JournalEntry, never, type RunJournal, type Topic } from './run-journal.ts';
+import { type JournalEntry, neverSettle, type RunJournal, type Topic } from './run-journal.ts';
 
 /** Thrown by a fault hook to make the execution stop and record nothing more. */
 export class SimulatedCrash extends Error {
@@ -54,16 +54,16 @@ interface VirtualJournalParts {
   owner: symbol;
   clock: Clock;
   faults: Faults;
-  /** Aborting it kills this execution. */
-  life: AbortController;
+  /** Aborting this controller kills the execution. */
+  controller: AbortController;
 }
 
 export function createVirtualJournal(parts: VirtualJournalParts): RunJournal {
-  const { stored, owner, clock, faults, life } = parts;
-  const { promise: diverged, resolve: diverge } = Promise.withResolvers<Error>();
+  const { stored, owner, clock, faults, controller } = parts;
+  const { promise: divergence, resolve: diverge } = Promise.withResolvers<Error>();
   let position = 0;
 
-  const isLost = () => life.signal.aborted || stored.owner !== owner;
+  const isLost = () => controller.signal.aborted || stored.owner !== owner;
 
   /**
    * The entry at this position; undefined if the code requests another entry than the recorded one.
@@ -76,42 +76,42 @@ export function createVirtualJournal(parts: VirtualJournalParts): RunJournal {
   };
 
   /** Calls a fault hook, and returns whether the execution may continue. */
-  const survives = async (hook: Faults['before'], entry: JournalEntry): Promise<boolean> => {
+  const passesHook = async (hook: Faults['before'], entry: JournalEntry): Promise<boolean> => {
     try {
       await hook?.(stored.run, entry.step, entry.try);
     } catch (error) {
       if (!(error instanceof SimulatedCrash)) throw error;
-      life.abort();
+      controller.abort();
     }
     return !isLost();
   };
 
-  const messageOrTimeout = (atMs: number) =>
+  const waitForMessageOrTimeout = (atMs: number) =>
     new Promise<void>((resolve) => {
       const finish = () => {
         cancelTimer();
         stored.listeners.delete(finish);
-        life.signal.removeEventListener('abort', finish);
+        controller.signal.removeEventListener('abort', finish);
         resolve();
       };
       const cancelTimer = clock.after(atMs - clock.nowMs(), finish);
       stored.listeners.add(finish);
-      life.signal.addEventListener('abort', finish);
+      controller.signal.addEventListener('abort', finish);
     });
 
   return {
-    stopped: life.signal,
-    diverged,
+    stopSignal: controller.signal,
+    divergence,
 
-    async record<T extends Json>(of: JournalEntry, effect: () => Promise<T>): Promise<T> {
-      if (isLost()) return never();
+    async record<T extends Json>(request: JournalEntry, effect: () => Promise<T>): Promise<T> {
+      if (isLost()) return neverSettle();
       const index = position++;
-      const entry = entryAt(index, of.step);
-      if (!entry) return never();
+      const entry = entryAt(index, request.step);
+      if (!entry) return neverSettle();
       if (entry.answer === undefined) {
-        if (!(await survives(faults.before, of))) return never();
+        if (!(await passesHook(faults.before, request))) return neverSettle();
         const answer = JSON.stringify(await effect());
-        if (!(await survives(faults.after, of))) return never();
+        if (!(await passesHook(faults.after, request))) return neverSettle();
         entry.answer = answer;
         stored.entries[index] = entry;
       }
@@ -119,21 +119,21 @@ export function createVirtualJournal(parts: VirtualJournalParts): RunJournal {
     },
 
     async receive(topic, seconds) {
-      if (isLost()) return never();
+      if (isLost()) return neverSettle();
       const index = position++;
       const entry = entryAt(index, `engine:receive-${topic}`);
-      if (!entry) return never();
+      if (!entry) return neverSettle();
       entry.deadline_ms ??= clock.nowMs() + Math.max(0, seconds) * 1000;
       stored.entries[index] = entry;
       while (entry.answer === undefined) {
-        if (isLost()) return never();
+        if (isLost()) return neverSettle();
         const received = stored.unread.delete(topic);
         if (received || clock.nowMs() >= entry.deadline_ms) entry.answer = JSON.stringify(received);
-        else await messageOrTimeout(entry.deadline_ms);
+        else await waitForMessageOrTimeout(entry.deadline_ms);
       }
       return entry.answer === 'true';
     },
 
-    cancelSent: async () => stored.cancel_sent,
+    wasCancelSent: async () => stored.cancel_sent,
   };
 }

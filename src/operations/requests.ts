@@ -5,8 +5,8 @@ import { newAllocationId, newWorkflowId } from '../base/ids.ts';
 import type { AllocationCreate } from '../contract/allocation.ts';
 import { ApiProblem } from '../contract/errors/errors.ts';
 import type { NodeActionName } from '../lifecycle/actions/actions.ts';
-import { openOperationsOf } from '../store/operations/open-operations.ts';
-import { markCancelling, operationRow, requeue } from '../store/operations/operations.ts';
+import { listOpenOperations } from '../store/operations/open-operations.ts';
+import { markCancelling, readOperationRow, requeue } from '../store/operations/operations.ts';
 import { type Queryable, StoreUnavailable, type Transaction } from '../store/pg/database.ts';
 import { lockAllocation } from '../store/rows/allocations.ts';
 import { lockNode } from '../store/rows/nodes.ts';
@@ -24,7 +24,12 @@ import { allocationForceReleaseKind } from './release/allocation-force-release.t
 import { allocationReleaseKind } from './release/allocation-release.ts';
 import { nodeRetireKind } from './release/node-retire.ts';
 import { releaseIn } from './release/release-requests.ts';
-import { type AllocationOperation, type Caller, visibleAllocation, visibleOperation } from './runtime/caller.ts';
+import {
+  type AllocationOperation,
+  type Caller,
+  requireVisibleAllocation,
+  requireVisibleOperation,
+} from './runtime/caller.ts';
 import type { OperationServices } from './runtime/services.ts';
 
 const repeatAction = (action: NodeActionName) =>
@@ -42,27 +47,28 @@ const nextSteps: Readonly<Record<string, string>> = {
 };
 
 /** Says what to do after a failed operation that cannot be retried itself. */
-const insteadOfRetry = (kind: string): string => nextSteps[kind] ?? 'Send the same request again. It starts over.';
+const nextStepFor = (kind: string): string =>
+  nextSteps[kind] ?? 'Send the same request again. It starts from the beginning.';
 
 const defaultTenant = 'default';
 /**
- * Half of the connection pool, so that a burst of requests leaves connections for the operations
- * that it queues.
+ * Half of the default connection pool, so that a burst of requests leaves connections for the
+ * operations that it queues.
  */
 const limitRequests = limitConcurrency(8, (error) => error instanceof StoreUnavailable);
 
 export function requestAllocation(
   services: OperationServices,
-  wanted: AllocationCreate,
+  create: AllocationCreate,
   caller: Caller,
 ): Promise<AllocationOperation> {
   const { db, clock, environment } = services;
   const at = now(clock);
   const request = async (tx: Transaction): Promise<AllocationOperation> => {
-    const pool = await currentPool(tx, wanted.pool, 'for share of pool');
-    if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${wanted.pool}.`);
+    const pool = await currentPool(tx, create.pool, 'for share of pool');
+    if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${create.pool}.`);
     if (pool.document.paused)
-      throw new ApiProblem('pool_paused', `The pool ${wanted.pool} takes no new allocations while it is paused.`);
+      throw new ApiProblem('pool_paused', `The pool ${create.pool} takes no new allocations while it is paused.`);
     const allocation_id = newAllocationId(clock);
     const workflow_id = newWorkflowId(clock);
     const tenant = caller.visibility.kind === 'fleet' ? defaultTenant : caller.visibility.tenant;
@@ -72,11 +78,11 @@ export function requestAllocation(
         allocation_id,
         pool: pool.name,
         tenant,
-        name: wanted.name ?? null,
+        name: create.name ?? null,
         workflow_id,
         correlation_id: caller.correlation_id,
-        provision_timeout_seconds: wanted.provision_timeout_seconds ?? null,
-        labels: wanted.labels ?? {},
+        provision_timeout_seconds: create.provision_timeout_seconds ?? null,
+        labels: create.labels ?? {},
       },
       pool.document,
       { reason: `a machine of pool ${pool.name} was requested`, actor: caller.actor },
@@ -99,7 +105,7 @@ export function requestAllocation(
  * Returns the pool for a retry; throws if the pool was deleted or is paused. Predictions of a retry
  * call it too.
  */
-export async function retryingPool(db: Queryable, name: string): Promise<PoolRow> {
+export async function readRetryPool(db: Queryable, name: string): Promise<PoolRow> {
   const pool = await currentPool(db, name);
   if (!pool) throw new ApiProblem('pool_not_found', `The pool ${name} was deleted.`);
   if (pool.document.paused)
@@ -112,16 +118,16 @@ export function requestRetry(services: OperationServices, id: string, caller: Ca
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
     // The row lock makes concurrent requests share one retry.
-    const allocation = visibleAllocation(await lockAllocation(tx, id), caller);
+    const allocation = requireVisibleAllocation(await lockAllocation(tx, id), caller);
     if (allocation.status !== 'failed')
       throw new ApiProblem(
         'action_illegal',
         `The allocation is ${allocation.status}; only a failed one can be retried.`,
       );
-    const pool = await retryingPool(tx, allocation.pool);
+    const pool = await readRetryPool(tx, allocation.pool);
     // A repeated request returns the open retry. An operation from before the failure may still be
     // open, because it freezes evidence; that is not a retry.
-    const open = await openOperationsOf(tx, allocation.allocation_id);
+    const open = await listOpenOperations(tx, allocation.allocation_id);
     const retry = open.find((operation) => operation.created_at > allocation.status_since);
     if (retry) return { allocation_id: allocation.allocation_id, workflow_id: retry.workflow_id };
     const workflow_id = newWorkflowId(services.clock);
@@ -140,11 +146,11 @@ export function requestRetry(services: OperationServices, id: string, caller: Ca
 
 export async function requestCancel(services: OperationServices, id: string, caller: Caller): Promise<void> {
   const operation = await services.db.transaction(async (tx) => {
-    const operation = visibleOperation(await operationRow(tx, id, 'for update'), caller);
+    const operation = requireVisibleOperation(await readOperationRow(tx, id, 'for update'), caller);
     if (operation.kind === allocationReleaseKind || operation.kind === allocationForceReleaseKind)
       throw new ApiProblem(
         'action_illegal',
-        'A release cannot be cancelled: a half-released machine has no defined state.',
+        'A release cannot be cancelled, because a half-released machine has no defined state.',
       );
     // Cancelling a provision releases its allocation, because the machine must be proven gone.
     if (operation.allocation_id) {
@@ -166,12 +172,9 @@ export async function requestCancel(services: OperationServices, id: string, cal
 export function requestOperationRetry(services: OperationServices, id: string, caller: Caller): Promise<void> {
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
-    const operation = visibleOperation(await operationRow(tx, id, 'for update'), caller);
+    const operation = requireVisibleOperation(await readOperationRow(tx, id, 'for update'), caller);
     if (operation.status !== 'failed')
-      throw new ApiProblem(
-        'operation_ended',
-        `The operation is ${operation.status}; only a failed one can be retried.`,
-      );
+      throw new ApiProblem('action_illegal', `The operation is ${operation.status}; only a failed one can be retried.`);
     // An operation without allocation and node is a recovery of many machines.
     if (!operation.allocation_id && !operation.node_id)
       throw new ApiProblem(
@@ -179,7 +182,7 @@ export function requestOperationRetry(services: OperationServices, id: string, c
         'Request a new recovery instead. It includes the machines that have not recovered.',
       );
     if (operation.kind !== allocationReleaseKind || !operation.allocation_id)
-      throw new ApiProblem('action_illegal', insteadOfRetry(operation.kind));
+      throw new ApiProblem('action_illegal', nextStepFor(operation.kind));
     const machine = operation.node_id ? await lockNode(tx, operation.node_id) : undefined;
     const [outcome] = await moveAllocations(
       tx,

@@ -49,8 +49,8 @@ const allowed = [
 ];
 const privateClasses: ForbiddenClass[] = ['loopback', 'private', 'shared'];
 
-describe.for(forbidden)('%s', ([because, ...addresses]) => {
-  test.for(addresses)('%s', (address) => {
+describe.for(forbidden)('with an address of the class %s,', ([because, ...addresses]) => {
+  test.for(addresses)('refuses %s, unless it is a private address and those are allowed', (address) => {
     expect(strict(address)).toEqual({ allowed: false, because });
     expect(lenient(address)).toEqual(
       privateClasses.includes(because) ? { allowed: true } : { allowed: false, because },
@@ -91,18 +91,21 @@ const listedIpv4 = forbidden
   .map((address) => address.split('.').map(Number) as Bytes);
 const ipv4: fc.Arbitrary<Bytes> = fc.oneof(fc.tuple(byte, byte, byte, byte), fc.constantFrom(...listedIpv4));
 
-test.for(Object.keys(embeddings))('gives an IPv4 address the same verdict when it is %s', (name) => {
-  const embed = embeddings[name];
-  if (!embed) throw new Error(name);
-  fc.assert(
-    fc.property(ipv4, fc.boolean(), (bytes, allow_private) => {
-      // `::1` is the IPv6 loopback, not an embedded IPv4 address.
-      fc.pre(name !== 'compatible' || bytes.join('.') !== '0.0.0.1');
-      expect(judgeAddress(embed(bytes), { allow_private })).toEqual(judgeAddress(bytes.join('.'), { allow_private }));
-    }),
-    { numRuns: 2_000 },
-  );
-});
+test.for(Object.keys(embeddings))(
+  'gives an IPv4 address the same verdict if an IPv6 address embeds it as %s',
+  (name) => {
+    const embed = embeddings[name];
+    if (!embed) throw new Error(name);
+    fc.assert(
+      fc.property(ipv4, fc.boolean(), (bytes, allow_private) => {
+        // `::1` is the IPv6 loopback, not an embedded IPv4 address.
+        fc.pre(name !== 'compatible' || bytes.join('.') !== '0.0.0.1');
+        expect(judgeAddress(embed(bytes), { allow_private })).toEqual(judgeAddress(bytes.join('.'), { allow_private }));
+      }),
+      { numRuns: 2_000 },
+    );
+  },
+);
 
 test('gives an address the same verdict in short and in full notation', () => {
   const group = fc.integer({ min: 0, max: 0xffff });
@@ -117,7 +120,7 @@ test('gives an address the same verdict in short and in full notation', () => {
   );
 });
 
-test('still allows every other address if private addresses are allowed', () => {
+test('forbids no further address if private addresses are allowed', () => {
   const any = fc.oneof(fc.ipV4(), fc.ipV6());
   fc.assert(
     fc.property(any, (address) => {

@@ -18,7 +18,7 @@ export type Reply =
 
 export interface GetLimits {
   clock: Clock;
-  /** Aborted when the time of the whole probe is up. */
+  /** Aborted at the timeout of the whole probe. */
   signal: AbortSignal;
   /** The time limit for connecting, set if there are other addresses to try. */
   connect_ms: number | undefined;

@@ -8,12 +8,12 @@ import { type ProbeTarget, probe, type Resolve } from './http-probe.ts';
 import { httpServer } from './testing/loopback-servers.ts';
 import { silentPort } from './testing/silent-port.ts';
 
-const targetOf = (base_url: string, over: Partial<ProbeTarget> = {}): ProbeTarget => ({
+const targetOf = (base_url: string, overrides: Partial<ProbeTarget> = {}): ProbeTarget => ({
   base_url,
   path: '/health',
   timeout_seconds: 60,
   allow_private: true,
-  ...over,
+  ...overrides,
 });
 
 /** A resolver that returns one list after another, and records the names that were looked up. */
@@ -75,14 +75,14 @@ describe('a name', () => {
   });
 
   test('of a private address is refused with a remedy, of a metadata address without one', async () => {
-    const detail = async (address: string) => {
+    const detailFor = async (address: string) => {
       const { resolve } = resolver([address]);
       const target = targetOf('http://node.invalid', { allow_private: false });
       const answer = await probe(target, { clock: systemClock, resolve });
       return answer.ok ? 'ok' : answer.detail;
     };
-    expect(await detail('10.0.0.1')).toContain('probe.allow_private');
-    expect(await detail('169.254.169.254')).not.toContain('probe.allow_private');
+    expect(await detailFor('10.0.0.1')).toContain('probe.allow_private');
+    expect(await detailFor('169.254.169.254')).not.toContain('probe.allow_private');
   });
 
   test('without an address is unresolvable, whether the resolver throws or returns nothing', async () => {
@@ -152,7 +152,7 @@ describe('a name with several addresses', () => {
     expect(second.connections).toEqual([]);
   });
 
-  test('tries only a few addresses', async () => {
+  test('tries at most four addresses', async () => {
     const port = await freePort();
     const addresses = Array.from({ length: 50 }, (_, index) => `127.0.1.${index + 1}`);
     const { resolve } = resolver(addresses);
@@ -189,13 +189,13 @@ describe('a name with several addresses', () => {
 });
 
 describe('an address in the URL', () => {
-  const never: Resolve = (name) => expect.fail(`${name} was looked up`);
+  const failingResolve: Resolve = (name) => expect.fail(`${name} was looked up`);
   const spellings = ['127.0.0.1', '2130706433', '0x7f000001', '0177.0.0.1', '127.1', '１２７.0.0.1', '127.0.0.1.'];
 
   test.for(spellings)('is refused as http://%s unless private addresses are allowed', async (host) => {
     const server = await healthyServer();
     const target = targetOf(`http://${host}:${server.port}`);
-    const deps = { clock: systemClock, resolve: never };
+    const deps = { clock: systemClock, resolve: failingResolve };
     expect(await probe({ ...target, allow_private: false }, deps)).toMatchObject({ because: 'refused_address' });
     expect(server.connections).toEqual([]);
     expect(await probe(target, deps)).toMatchObject({ ok: true });
@@ -205,7 +205,7 @@ describe('an address in the URL', () => {
     ...['169.254.169.254', '2852039166', '0xa9fea9fe', '0251.0376.0251.0376', '[::ffff:169.254.169.254]'],
     ...['[64:ff9b::a9fe:a9fe]', '[2002:a9fe:a9fe::1]', '[fd00:ec2::254]', '0.0.0.0', '0', '[::]', '255.255.255.255'],
   ])('refuses http://%s even if private addresses are allowed', async (host) => {
-    const answer = await probe(targetOf(`http://${host}`), { clock: systemClock, resolve: never });
+    const answer = await probe(targetOf(`http://${host}`), { clock: systemClock, resolve: failingResolve });
     expect(answer).toMatchObject({ ok: false, because: 'refused_address' });
   });
 
@@ -221,7 +221,7 @@ describe('an address in the URL', () => {
       { host: '::1' },
     );
     const target = targetOf(`http://[0:0::1]:${server.port}`);
-    const deps = { clock: systemClock, resolve: never };
+    const deps = { clock: systemClock, resolve: failingResolve };
     expect(await probe({ ...target, allow_private: false }, deps)).toMatchObject({ because: 'refused_address' });
     expect(await probe(target, deps)).toMatchObject({ ok: true });
     expect(hosts).toEqual([`[::1]:${server.port}`]);
@@ -230,6 +230,6 @@ describe('an address in the URL', () => {
   test('is probed if it is IPv4 mapped into IPv6', async () => {
     const server = await healthyServer();
     const target = targetOf(`http://[::ffff:127.0.0.1]:${server.port}`);
-    expect(await probe(target, { clock: systemClock, resolve: never })).toMatchObject({ ok: true });
+    expect(await probe(target, { clock: systemClock, resolve: failingResolve })).toMatchObject({ ok: true });
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { oneLookupPerName, systemResolve } from './http-probe.ts';
+import { shareLookups, systemResolve } from './http-probe.ts';
 
 /** A resolver whose lookups the test answers. */
 function slowResolver() {
@@ -8,7 +8,7 @@ function slowResolver() {
     new Promise<string[]>((answer, refuse) => {
       lookups.push({ name, answer, refuse });
     });
-  return { lookups, resolve: oneLookupPerName(resolve) };
+  return { lookups, resolve: shareLookups(resolve) };
 }
 
 test('shares one running lookup between callers of the same name', async () => {

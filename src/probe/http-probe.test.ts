@@ -6,21 +6,21 @@ import { systemClock } from '../base/clock.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
 import { max_bytes } from './get-address.ts';
 import { type ProbeAnswer, type ProbeTarget, probe } from './http-probe.ts';
-import { httpServer, type LoopbackServer, pour, rawServer } from './testing/loopback-servers.ts';
+import { httpServer, type LoopbackServer, rawServer, writeEndlessly } from './testing/loopback-servers.ts';
 
 /** Long enough that a busy machine never reaches it; timeouts are tested with a virtual clock. */
 const timeout_seconds = 60;
 
-const targetOf = (port: number, over: Partial<ProbeTarget> = {}): ProbeTarget => ({
+const targetOf = (port: number, overrides: Partial<ProbeTarget> = {}): ProbeTarget => ({
   base_url: `http://127.0.0.1:${port}`,
   path: '/health',
   timeout_seconds,
   allow_private: true,
-  ...over,
+  ...overrides,
 });
 
-const probePort = (port: number, over: Partial<ProbeTarget> = {}) =>
-  probe(targetOf(port, over), { clock: systemClock });
+const probePort = (port: number, overrides: Partial<ProbeTarget> = {}) =>
+  probe(targetOf(port, overrides), { clock: systemClock });
 
 const waitForClose = (server: LoopbackServer) => until('the probe to close its connection', () => server.open() === 0);
 
@@ -34,7 +34,7 @@ describe('an answer', () => {
     }
   });
 
-  test('is timed from the start of the probe', async () => {
+  test('has the duration since the start of the probe', async () => {
     const clock = virtualClock();
     const server = await httpServer(async (_request, response) => {
       await clock.advance(1_500);
@@ -73,10 +73,10 @@ describe('an answer', () => {
   });
 
   test('with any other status is bad_status, and redirects are not followed', async () => {
-    const elsewhere = await httpServer((_request, response) => response.end());
+    const redirectTarget = await httpServer((_request, response) => response.end());
     for (const status of [300, 301, 302, 303, 307, 308, 401, 404, 429, 500, 503]) {
       const server = await httpServer((_request, response) => {
-        response.writeHead(status, { location: `http://127.0.0.1:${elsewhere.port}/` });
+        response.writeHead(status, { location: `http://127.0.0.1:${redirectTarget.port}/` });
         // The response never ends; the status is enough for the probe.
         response.write('moved');
       });
@@ -87,7 +87,7 @@ describe('an answer', () => {
       });
       await waitForClose(server);
     }
-    expect(elsewhere.connections).toEqual([]);
+    expect(redirectTarget.connections).toEqual([]);
   });
 
   test('may follow interim statuses, but switching protocols is bad_status', async () => {
@@ -118,16 +118,16 @@ describe('the size limit', () => {
   ] as const)('ends a probe that receives endless %s', async ([_name, start, piece]) => {
     const server = await rawServer((socket) => {
       socket.write(start);
-      pour(socket, piece);
+      writeEndlessly(socket, piece);
     });
     expect(await probePort(server.port)).toMatchObject({ ok: false, because: 'too_large' });
     await waitForClose(server);
   });
 
   test('accepts a response just below the limit and refuses one just above, in body and headers', async () => {
-    const aLittle = 1024;
+    const margin = 1024;
     const server = await httpServer((request, response) => {
-      const filler = 'x'.repeat(request.url?.endsWith('small') ? max_bytes - aLittle : max_bytes);
+      const filler = 'x'.repeat(request.url?.endsWith('small') ? max_bytes - margin : max_bytes);
       if (request.url?.startsWith('/headers')) response.writeHead(200, { filler }).end();
       else response.end(filler);
     });

@@ -17,7 +17,7 @@ export type Resolve = (name: string) => Promise<readonly string[]>;
  * blocks one of few threads, so a name server that does not answer would otherwise take one more
  * thread per probe.
  */
-export function oneLookupPerName(resolve: Resolve): Resolve {
+export function shareLookups(resolve: Resolve): Resolve {
   const running = new Map<string, Promise<readonly string[]>>();
   return (name) => {
     const runningLookup = running.get(name);
@@ -32,7 +32,7 @@ export function oneLookupPerName(resolve: Resolve): Resolve {
  * Resolves a name to all its addresses, as this host does: hosts file, search domains, name
  * servers.
  */
-export const systemResolve: Resolve = oneLookupPerName(async (name) =>
+export const systemResolve: Resolve = shareLookups(async (name) =>
   (await lookup(name, { all: true })).map(({ address }) => address),
 );
 
@@ -84,9 +84,9 @@ export async function probe(target: ProbeTarget, deps: ProbeDeps): Promise<Probe
   if ('problem' in parsedUrl) return failedAnswer('bad_url', parsedUrl.problem);
   const { url } = parsedUrl;
 
-  const time = timeLimit(clock, target.timeout_seconds);
+  const time = startTimeLimit(clock, target.timeout_seconds);
   try {
-    const addresses = await addressesOf(hostOf(url), resolve, time);
+    const addresses = await resolveAddresses(hostOf(url), resolve, time);
     if ('because' in addresses) return addresses;
     const refusal = refusalOf(addresses, target.allow_private);
     if (refusal) return refusal;
@@ -104,14 +104,18 @@ interface TimeLimit {
   stop(): void;
 }
 
-function timeLimit(clock: Clock, seconds: number): TimeLimit {
+function startTimeLimit(clock: Clock, seconds: number): TimeLimit {
   const timeout = new AbortController();
   const started_ms = clock.monotonicMs();
   const stop = clock.after(seconds * 1000, () => timeout.abort());
   return { clock, seconds, signal: timeout.signal, elapsedMs: () => clock.monotonicMs() - started_ms, stop };
 }
 
-async function addressesOf(host: string, resolve: Resolve, time: TimeLimit): Promise<readonly string[] | FailedAnswer> {
+async function resolveAddresses(
+  host: string,
+  resolve: Resolve,
+  time: TimeLimit,
+): Promise<readonly string[] | FailedAnswer> {
   if (isIP(host)) return [host];
   const { promise: timedOut, resolve: resolveTimeout } = Promise.withResolvers<FailedAnswer>();
   const onTimeout = () =>

@@ -32,8 +32,8 @@ test('answers each target, in the order of the targets', async () => {
   expect(await probeMany([], { clock: systemClock })).toEqual([]);
 });
 
-test('runs the allowed number of probes at once', async () => {
-  const at_once = 8;
+test('runs as many probes at once as `max_concurrent` allows', async () => {
+  const max_concurrent = 8;
   const responses: ServerResponse[] = [];
   let maxInProgress = 0;
   let inProgress = 0;
@@ -42,13 +42,13 @@ test('runs the allowed number of probes at once', async () => {
     response.on('close', () => inProgress--);
     responses.push(response);
     // Answers all requests once every slot is in use.
-    if (responses.length >= at_once) for (const each of responses) each.end();
+    if (responses.length >= max_concurrent) for (const each of responses) each.end();
   });
   const clock = virtualClock();
-  const answers = await probeMany(targets(server.port, 100), { clock, at_once });
+  const answers = await probeMany(targets(server.port, 100), { clock, max_concurrent });
   expect(answers.every(({ ok }) => ok)).toBe(true);
   expect(server.connections).toHaveLength(100);
-  expect(maxInProgress).toBe(at_once);
+  expect(maxInProgress).toBe(max_concurrent);
 });
 
 test('answers other targets while some hang until their timeout', async () => {
@@ -80,7 +80,7 @@ test('starts the next targets after one timeout if all running ones hang', async
   });
   const all = probeMany(
     targets(server.port, 6, (node) => (node < 2 ? '/hang' : '/')),
-    { clock, at_once: 2 },
+    { clock, max_concurrent: 2 },
   );
   await until('both slots to be in use', () => server.connections.length === 2);
   await clock.advance(2_000);
@@ -96,7 +96,7 @@ test('returns an unexpected error as the answer of its target only', async () =>
       throw new Error('poisoned');
     },
   });
-  const answers = await probeMany([before, poisoned, after], { clock: systemClock, at_once: 1 });
+  const answers = await probeMany([before, poisoned, after], { clock: systemClock, max_concurrent: 1 });
   expect(answers).toMatchObject([
     { ok: true },
     { ok: false, detail: expect.stringContaining('poisoned') },

@@ -4,7 +4,7 @@
 import { type ProbeAnswer, type ProbeDeps, type ProbeTarget, probe } from './http-probe.ts';
 
 export interface ProbeManyDeps<Target extends ProbeTarget> extends ProbeDeps {
-  at_once?: number;
+  max_concurrent?: number;
   /**
    * Called with each answer as soon as it arrives, without waiting for slower targets. Must not
    * throw.
@@ -12,12 +12,12 @@ export interface ProbeManyDeps<Target extends ProbeTarget> extends ProbeDeps {
   onAnswer?: (target: Target, answer: ProbeAnswer) => void;
 }
 
-const default_at_once = 64;
+const default_max_concurrent = 64;
 
 /** Returns the answers in the order of the targets. */
 export async function probeMany<Target extends ProbeTarget>(
   targets: readonly Target[],
-  { at_once = default_at_once, onAnswer, ...deps }: ProbeManyDeps<Target>,
+  { max_concurrent = default_max_concurrent, onAnswer, ...deps }: ProbeManyDeps<Target>,
 ): Promise<ProbeAnswer[]> {
   const answers: ProbeAnswer[] = [];
   const waiting = targets.entries();
@@ -28,7 +28,7 @@ export async function probeMany<Target extends ProbeTarget>(
       onAnswer?.(target, answer);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(Math.max(1, at_once), targets.length) }, work));
+  await Promise.all(Array.from({ length: Math.min(Math.max(1, max_concurrent), targets.length) }, work));
   return answers;
 }
 

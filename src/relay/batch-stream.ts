@@ -5,7 +5,7 @@
 import type { WebSocket } from 'ws';
 import { backoff } from '../base/backoff.ts';
 import { type Clock, pause } from '../base/clock.ts';
-import { trustedWith } from '../base/network/trusted-certificates.ts';
+import { trustedCertificates } from '../base/network/trusted-certificates.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { BatchBeat, HeartbeatResult } from '../contract/agent/agent.ts';
 import { agentRoutes } from '../contract/routes/agent.ts';
@@ -15,7 +15,7 @@ import { readResults, refusalOf } from './replies.ts';
 export interface BatchStreamParts {
   clock: Clock;
   log: Log;
-  /** The address for the next attempt. */
+  /** The URL for the next attempt. */
   url(): string;
   ca: string | null;
   token: string;
@@ -41,16 +41,16 @@ interface PendingBatch {
   reject(error: NotForwarded): void;
 }
 
-/** Opens one connection. `ended` resolves with the reason when it closes. */
+/** Opens one connection. `closeReason` resolves when it closes. */
 function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, signal: AbortSignal) {
   const socket = new WebSocketClient(parts.url().replace(/^http/, 'ws') + agentRoutes['agent-stream'].path, {
     headers: { authorization: `Bearer ${parts.token}` },
-    ca: trustedWith(parts.ca),
+    ca: trustedCertificates(parts.ca),
     perMessageDeflate: false,
     handshakeTimeout: parts.timeout_ms,
     maxPayload: maxFrameBytes,
   });
-  const waiting = new Map<number, PendingBatch>();
+  const pendingBatches = new Map<number, PendingBatch>();
   let seq = 0;
   let socketError = '';
   let cancelTerminate = () => {};
@@ -67,33 +67,33 @@ function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, sig
   });
   socket.on('message', (data) => {
     const frame = JSON.parse(String(data)) as { seq?: number; results?: unknown; problem?: unknown };
-    const pending = waiting.get(frame.seq ?? -1);
+    const pending = pendingBatches.get(frame.seq ?? -1);
     if (!pending) return;
-    waiting.delete(frame.seq ?? -1);
+    pendingBatches.delete(frame.seq ?? -1);
     const results = readResults(frame.results, pending.beats);
     if (results) pending.resolve(results);
     else pending.reject(refusalOf(frame.problem));
   });
-  const ended = new Promise<string>((resolve) => {
+  const closeReason = new Promise<string>((resolve) => {
     socket.on('close', (code, reason) => {
       signal.removeEventListener('abort', stop);
       cancelTerminate();
       const why = socketError || `closed with ${code}${reason.length > 0 ? ` (${reason})` : ''}`;
-      for (const { reject } of waiting.values()) reject(new NotForwarded(`the stream ended: ${why}`));
-      waiting.clear();
+      for (const { reject } of pendingBatches.values()) reject(new NotForwarded(`the stream ended: ${why}`));
+      pendingBatches.clear();
       resolve(why);
     });
   });
   return {
     socket,
-    ended,
+    closeReason,
     send: (beats: BatchBeat[]) =>
       new Promise<HeartbeatResult[]>((resolve, reject) => {
         const number = ++seq;
         // If no answer comes, the server is unreachable. Closing the connection makes the batcher
         // send the batch again.
         const cancel = parts.clock.after(parts.timeout_ms, () => socket.terminate());
-        waiting.set(number, {
+        pendingBatches.set(number, {
           beats: beats.length,
           resolve: (results) => {
             cancel();
@@ -111,26 +111,27 @@ function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, sig
 
 export function keepBatchStream(parts: BatchStreamParts): BatchStream {
   const { clock, log } = parts;
-  const stopping = new AbortController();
+  const stopController = new AbortController();
   let current: ReturnType<typeof connect> | undefined;
 
   const run = async () => {
     const { WebSocket: client } = await import('ws');
     const pauses = backoff(retry);
-    while (!stopping.signal.aborted) {
+    while (!stopController.signal.aborted) {
       const startedMs = clock.monotonicMs();
-      const connection = connect(parts, client, stopping.signal);
+      const connection = connect(parts, client, stopController.signal);
       connection.socket.once('open', () => {
         current = connection;
         log.info('the stream to the control plane is open');
       });
-      const why = await connection.ended;
+      const why = await connection.closeReason;
       const wasOpen = current === connection;
       current = undefined;
-      if (stopping.signal.aborted) return;
-      if (wasOpen || pauses.tries() === 0) log.warn({ why }, 'no stream to the control plane; batches go by POST');
+      if (stopController.signal.aborted) return;
+      if (wasOpen || pauses.tries() === 0)
+        log.warn({ why }, 'no stream to the control plane; batches are sent by POST');
       if (wasOpen && clock.monotonicMs() - startedMs > stableMs) pauses.reset();
-      await pause(clock, pauses.nextMs(), stopping.signal);
+      await pause(clock, pauses.nextMs(), stopController.signal);
     }
   };
   const done = run();
@@ -139,7 +140,7 @@ export function keepBatchStream(parts: BatchStreamParts): BatchStream {
     isOpen: () => current !== undefined && current.socket.readyState === current.socket.OPEN,
     send: (beats) => current?.send(beats) ?? Promise.reject(new NotForwarded('the stream is not open')),
     async stop() {
-      stopping.abort();
+      stopController.abort();
       await done;
     },
   };

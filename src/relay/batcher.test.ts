@@ -1,5 +1,6 @@
 /** Tests that each agent gets the result of its own heartbeat, in order, or a refusal. */
 import { describe, expect, test } from 'vitest';
+import { defaultTiming } from '../agent/timing.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
 import type { BatchBeat, Heartbeat, HeartbeatResult } from '../contract/agent/agent.ts';
 import {
@@ -36,8 +37,8 @@ function startBatcher(limits: Partial<BatcherLimits> = {}) {
           fail: (error = new NotForwarded('the server is unreachable')) => reject(error),
         });
       }),
-    onAway: ({ message }) => events.push(`away: ${message}`),
-    onBack: () => events.push('back'),
+    onOutage: ({ message }) => events.push(`outage: ${message}`),
+    onRecovery: () => events.push('recovery'),
     onRefused: ({ code }) => events.push(`refused: ${code}`),
   });
   /** The credential of the agent and the outcome, in the order of the answers. */
@@ -128,7 +129,7 @@ test('sends a full batch at once, by count or by size', async () => {
   expect(large.sent.map(credentialsOf)).toEqual([['a', 'b'], ['c']]);
 });
 
-test('a small heartbeat does not overtake a large one of the same instance', async () => {
+test('sends a small heartbeat after an earlier large one of the same instance', async () => {
   const { clock, sent, beat } = startBatcher({ max_bytes_per_batch: 1_500 });
   beat('a', { message: 'x'.repeat(900) });
   beat('b', { status: 'ready', message: 'x'.repeat(900) });
@@ -151,7 +152,7 @@ describe('while the control plane is unreachable', () => {
     sent[1]?.answer([reply('degraded')]);
     await clock.advance(0);
     expect(outcomes).toEqual([['a', reply('degraded')]]);
-    expect(events).toEqual(['away: the server is unreachable', 'back']);
+    expect(events).toEqual(['outage: the server is unreachable', 'recovery']);
   });
 
   test('answers a heartbeat that waited too long as not delivered, with a time to retry', async () => {
@@ -167,6 +168,27 @@ describe('while the control plane is unreachable', () => {
     expect(batcher.figures()).toMatchObject({ held: 0, undelivered: 1 });
   });
 
+  test('answers before agents stop waiting, even while the batch is in flight', async () => {
+    const { clock, sent, outcomes, batcher, beat } = startBatcher();
+    const networkMs = 500;
+    beat('a');
+    await clock.advance(defaultTiming.beat_answer_ms - networkMs);
+    const detail = 'Not forwarded: the control plane did not answer in time.';
+    expect(outcomes).toMatchObject([['a', { code: 'relay_upstream_away', status: 503, detail }]]);
+    expect(batcher.figures()).toMatchObject({ held: 0, undelivered: 1 });
+
+    beat('a', { status: 'stopping' });
+    await clock.advance(1_000);
+    expect(sent, 'the next heartbeat still waits for the batch, to keep the order').toHaveLength(1);
+    sent[0]?.answer();
+    await clock.advance(100);
+    expect(sent[1]?.beats).toEqual([{ credential: 'a', status: 'stopping' }]);
+    sent[1]?.answer([reply('offline')]);
+    await clock.advance(0);
+    expect(outcomes.slice(1), 'the late result is dropped').toEqual([['a', reply('offline')]]);
+    expect(batcher.figures().held).toBe(0);
+  });
+
   test('reports a refused token as such, not as an outage', async () => {
     const { clock, sent, outcomes, events, beat } = startBatcher();
     const refused = () => refusalOf({ code: 'token_unknown', status: 401, detail: 'The token was revoked.' });
@@ -180,8 +202,8 @@ describe('while the control plane is unreachable', () => {
     const detail = 'Not forwarded: token_unknown: The token was revoked.';
     expect(outcomes).toMatchObject([['a', { code: 'relay_token_refused', status: 503, detail }]]);
     expect(events, 'each cause is reported once').toEqual([
-      'away: the stream ended: closed with 4401 (token_unknown)',
-      'away: token_unknown: The token was revoked.',
+      'outage: the stream ended: closed with 4401 (token_unknown)',
+      'outage: token_unknown: The token was revoked.',
     ]);
   });
 
@@ -221,8 +243,8 @@ test('refuses only the heartbeat that makes a batch fail, and delivers the other
   );
 });
 
-test('refuses heartbeats beyond the limit of held ones', async () => {
-  const { outcomes, batcher, clock, beat } = startBatcher({ held_beats: 2 });
+test('refuses a heartbeat if too many others wait for their results', async () => {
+  const { outcomes, batcher, clock, beat } = startBatcher({ max_waiting_beats: 2 });
   for (const name of ['a', 'b', 'c']) beat(name);
   await clock.advance(0);
   expect(outcomes).toMatchObject([
@@ -231,7 +253,7 @@ test('refuses heartbeats beyond the limit of held ones', async () => {
   expect(batcher.figures().held).toBe(2);
 });
 
-test('on stop, sends held heartbeats and answers those that fail as not delivered', async () => {
+test('sends the waiting heartbeats when it stops, and answers those that fail as not delivered', async () => {
   const { clock, sent, outcomes, batcher, beat } = startBatcher();
   beat('a');
   const stopped = batcher.stop();

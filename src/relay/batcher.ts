@@ -10,7 +10,7 @@ import { type ErrorCode, errorCatalogue } from '../contract/errors/errors.ts';
 
 /** The control plane is unreachable, or it refuses the relay's token. */
 type UndeliveredCode = 'relay_upstream_away' | 'relay_token_refused';
-const away: UndeliveredCode = 'relay_upstream_away';
+const unreachable: UndeliveredCode = 'relay_upstream_away';
 
 /**
  * A batch was not delivered: the control plane did not answer, or it refused the batch as a whole.
@@ -22,7 +22,12 @@ export class NotForwarded extends Error {
   readonly retry_after_seconds: number;
   /** The code that agents get until batches are delivered again. */
   readonly code: UndeliveredCode;
-  constructor(message: string, refusal: Refusal | null = null, retry_after_seconds = 0, code: UndeliveredCode = away) {
+  constructor(
+    message: string,
+    refusal: Refusal | null = null,
+    retry_after_seconds = 0,
+    code: UndeliveredCode = unreachable,
+  ) {
     super(message);
     this.refusal = refusal;
     this.retry_after_seconds = retry_after_seconds;
@@ -30,30 +35,36 @@ export class NotForwarded extends Error {
   }
 }
 
+/** The fault while no batch has failed: the answer takes too long. */
+const noAnswer = new NotForwarded('the control plane did not answer in time');
+
 export type Refusal = Extract<HeartbeatResult, { code: string }>;
 export type BeatOutcome = HeartbeatResult & { retry_after_seconds?: number };
 
 export interface BatcherLimits {
   /** Heartbeats that arrive within this time are sent together. */
   batch_ms: number;
-  /** How long a heartbeat may wait for delivery. Agents wait longer than this for an answer. */
-  hold_ms: number;
+  /**
+   * How long a heartbeat may wait for its result before it is answered as not delivered. Agents
+   * stop waiting after `beat_answer_ms`.
+   */
+  max_wait_ms: number;
   retry: Span;
   max_beats_per_batch: number;
   max_bytes_per_batch: number;
-  batches_at_once: number;
-  /** The limit on heartbeats that wait or are in flight. */
-  held_beats: number;
+  max_batches_in_flight: number;
+  /** The limit of heartbeats that wait for a batch or for its results. */
+  max_waiting_beats: number;
 }
 
 export const defaultLimits: BatcherLimits = {
   batch_ms: 100,
-  hold_ms: 8_000,
+  max_wait_ms: 3_500,
   retry: { first_ms: 100, max_ms: 2_000 },
   max_beats_per_batch: 1_000,
   max_bytes_per_batch: 900 * 1024,
-  batches_at_once: 4,
-  held_beats: 20_000,
+  max_batches_in_flight: 4,
+  max_waiting_beats: 20_000,
 };
 
 export interface BatcherFigures {
@@ -76,7 +87,7 @@ export interface Batcher {
   stop(): Promise<void>;
 }
 
-interface HeldBeat {
+interface PendingBeat {
   credential: string;
   beat: BatchBeat;
   bytes: number;
@@ -90,15 +101,15 @@ interface HeldBeat {
 const maxAnswers = 8;
 const expiryCheckMs = 250;
 
-const refusedWith = (code: ErrorCode, detail: string, retry_after_seconds: number): BeatOutcome => ({
+const buildRefusal = (code: ErrorCode, detail: string, retry_after_seconds: number): BeatOutcome => ({
   code,
   status: errorCatalogue[code].status,
   detail,
   retry_after_seconds,
 });
 
-/** Error messages may or may not end with a full stop. */
-export const undeliveredBecause = ({ message }: Error): string => `Not forwarded: ${message.replace(/\.+$/, '')}.`;
+/** Adds one full stop, because only some error messages end with one. */
+export const undeliveredDetail = ({ message }: Error): string => `Not forwarded: ${message.replace(/\.+$/, '')}.`;
 
 /** Random, so that the agents do not all retry at the same moment. */
 const retrySeconds = () => Math.round((1 + Math.random() * 4) * 10) / 10;
@@ -107,44 +118,46 @@ export function createHeartbeatBatcher(parts: {
   clock: Clock;
   limits: BatcherLimits;
   forward(beats: BatchBeat[]): Promise<HeartbeatResult[]>;
-  onAway(error: NotForwarded): void;
-  onBack(seconds: number): void;
+  onOutage(error: NotForwarded): void;
+  onRecovery(seconds: number): void;
   /** Called for each refused heartbeat of a batch that was accepted as a whole. */
   onRefused(refusal: Refusal): void;
 }): Batcher {
   const { clock, limits, forward } = parts;
   const pauses: Backoff = backoff(limits.retry);
-  let queue: HeldBeat[] = [];
+  let queue: PendingBeat[] = [];
   /** The last queued heartbeat of each instance. */
-  const waiting = new Map<string, HeldBeat>();
+  const waiting = new Map<string, PendingBeat>();
   /** Instances with a heartbeat in flight. Their next one waits, to keep the order. */
   const inFlight = new Set<string>();
-  let held = 0;
+  /** All held heartbeats, queued or in flight, oldest first. */
+  const unanswered = new Set<PendingBeat>();
   let batchesInFlight = 0;
-  let awaySinceMs: number | undefined;
+  let outageStartMs: number | undefined;
   let notBeforeMs = Number.NEGATIVE_INFINITY;
-  let lastFault = new NotForwarded('the relay has just started');
+  let lastFault = noAnswer;
   let isStopping = false;
   let cancelFlush: (() => void) | undefined;
   let cancelExpiry: (() => void) | undefined;
   let onEmpty: (() => void) | undefined;
   const counts = { taken: 0, batches: 0, merged: 0, undelivered: 0 };
 
-  const settle = (each: HeldBeat, outcome: BeatOutcome) => {
-    held--;
+  const settle = (each: PendingBeat, outcome: BeatOutcome) => {
+    // The result of a heartbeat that was given up in flight comes too late.
+    if (!unanswered.delete(each)) return;
     if (waiting.get(each.credential) === each) waiting.delete(each.credential);
     for (const answer of each.answers) answer(outcome);
     each.answers = [];
-    if (held === 0) onEmpty?.();
+    if (unanswered.size === 0) onEmpty?.();
   };
-  const giveUp = (each: HeldBeat) => {
+  const giveUp = (each: PendingBeat) => {
     counts.undelivered += each.answers.length;
-    settle(each, refusedWith(lastFault.code, undeliveredBecause(lastFault), retrySeconds()));
+    settle(each, buildRefusal(lastFault.code, undeliveredDetail(lastFault), retrySeconds()));
   };
 
-  const nextBatch = (): HeldBeat[] => {
-    const batch: HeldBeat[] = [];
-    const remaining: HeldBeat[] = [];
+  const nextBatch = (): PendingBeat[] => {
+    const batch: PendingBeat[] = [];
+    const remaining: PendingBeat[] = [];
     /** Instances whose heartbeat did not fit. A later, smaller one must not overtake it. */
     const skipped = new Set<string>();
     let bytes = 0;
@@ -164,7 +177,7 @@ export function createHeartbeatBatcher(parts: {
   };
 
   /** Bisects a refused batch to find the bad heartbeat, so that the others are delivered. */
-  const forwardAll = async (batch: HeldBeat[]): Promise<void> => {
+  const forwardAll = async (batch: PendingBeat[]): Promise<void> => {
     try {
       const results = await forward(batch.map(({ beat }) => beat));
       for (const [index, each] of batch.entries()) {
@@ -182,36 +195,37 @@ export function createHeartbeatBatcher(parts: {
     }
   };
 
-  const recordReturn = () => {
+  const recordRecovery = () => {
     pauses.reset();
     notBeforeMs = Number.NEGATIVE_INFINITY;
-    if (awaySinceMs === undefined) return;
-    parts.onBack(Math.round(clock.monotonicMs() - awaySinceMs) / 1000);
-    awaySinceMs = undefined;
-    lastFault = new NotForwarded('the control plane was unreachable a moment ago');
+    if (outageStartMs === undefined) return;
+    parts.onRecovery(Math.round(clock.monotonicMs() - outageStartMs) / 1000);
+    outageStartMs = undefined;
+    lastFault = noAnswer;
   };
   const recordOutage = (error: NotForwarded) => {
     // With a refused token the stream closes first, which is reported as an outage. Report the
     // refusal too.
-    if (awaySinceMs === undefined || (error.code !== away && lastFault.code === away)) parts.onAway(error);
+    if (outageStartMs === undefined || (error.code !== unreachable && lastFault.code === unreachable))
+      parts.onOutage(error);
     lastFault = error;
-    awaySinceMs ??= clock.monotonicMs();
+    outageStartMs ??= clock.monotonicMs();
     const pauseMs = Math.max(pauses.nextMs(), Math.min(error.retry_after_seconds * 1000, limits.retry.max_ms));
     notBeforeMs = clock.monotonicMs() + pauseMs;
   };
 
-  const send = async (batch: HeldBeat[]) => {
+  const send = async (batch: PendingBeat[]) => {
     batchesInFlight++;
     counts.batches++;
     for (const { credential } of batch) inFlight.add(credential);
     try {
       await forwardAll(batch);
-      recordReturn();
+      recordRecovery();
     } catch (error) {
       recordOutage(error instanceof NotForwarded ? error : new NotForwarded(String(error)));
-      const unanswered = batch.filter(({ answers }) => answers.length > 0);
-      if (isStopping) unanswered.forEach(giveUp);
-      else queue = [...unanswered, ...queue];
+      const remaining = batch.filter((each) => unanswered.has(each));
+      if (isStopping) remaining.forEach(giveUp);
+      else queue = [...remaining, ...queue];
     } finally {
       batchesInFlight--;
       for (const { credential } of batch) inFlight.delete(credential);
@@ -223,8 +237,8 @@ export function createHeartbeatBatcher(parts: {
     cancelFlush = undefined;
     const pauseMs = notBeforeMs - clock.monotonicMs();
     if (pauseMs > 0 && !isStopping) return schedule(Math.ceil(pauseMs));
-    // While the control plane is unreachable, one batch at a time is enough to notice its return.
-    const maxInFlight = awaySinceMs === undefined ? limits.batches_at_once : 1;
+    // While the control plane is unreachable, one batch at a time is enough to notice its recovery.
+    const maxInFlight = outageStartMs === undefined ? limits.max_batches_in_flight : 1;
     while (batchesInFlight < maxInFlight) {
       const batch = nextBatch();
       if (batch.length === 0) return;
@@ -235,24 +249,23 @@ export function createHeartbeatBatcher(parts: {
     cancelFlush ??= clock.after(ms, flush);
   };
 
-  const expireHeld = () => {
+  const expireWaiting = () => {
     cancelExpiry = undefined;
-    const oldestMs = clock.monotonicMs() - limits.hold_ms;
-    const [expired, remaining] = [
-      queue.filter((each) => each.since_ms <= oldestMs),
-      queue.filter((each) => each.since_ms > oldestMs),
-    ];
-    queue = remaining;
-    for (const each of expired) giveUp(each);
-    if (held > 0) cancelExpiry = clock.after(expiryCheckMs, expireHeld);
+    const oldestMs = clock.monotonicMs() - limits.max_wait_ms;
+    for (const each of unanswered) {
+      if (each.since_ms > oldestMs) break;
+      giveUp(each);
+    }
+    queue = queue.filter((each) => unanswered.has(each));
+    if (unanswered.size > 0) cancelExpiry = clock.after(expiryCheckMs, expireWaiting);
   };
 
   return {
     take(credential, beat) {
       counts.taken++;
-      if (isStopping) return Promise.resolve(refusedWith('rate_limited', 'The relay is stopping.', retrySeconds()));
-      if (held >= limits.held_beats)
-        return Promise.resolve(refusedWith('rate_limited', 'The relay holds too many heartbeats.', retrySeconds()));
+      if (isStopping) return Promise.resolve(buildRefusal('rate_limited', 'The relay is stopping.', retrySeconds()));
+      if (unanswered.size >= limits.max_waiting_beats)
+        return Promise.resolve(buildRefusal('rate_limited', 'The relay holds too many heartbeats.', retrySeconds()));
       const batchBeat = { credential, ...beat };
       const text = JSON.stringify(batchBeat);
       return new Promise((resolve) => {
@@ -265,24 +278,24 @@ export function createHeartbeatBatcher(parts: {
           return;
         }
         const bytes = Buffer.byteLength(text) + 1;
-        const heldBeat = { credential, beat: batchBeat, bytes, since_ms: clock.monotonicMs(), answers: [resolve] };
-        held++;
-        queue.push(heldBeat);
-        waiting.set(credential, heldBeat);
-        cancelExpiry ??= clock.after(expiryCheckMs, expireHeld);
-        if (queue.length >= limits.max_beats_per_batch && awaySinceMs === undefined) flush();
+        const pendingBeat = { credential, beat: batchBeat, bytes, since_ms: clock.monotonicMs(), answers: [resolve] };
+        unanswered.add(pendingBeat);
+        queue.push(pendingBeat);
+        waiting.set(credential, pendingBeat);
+        cancelExpiry ??= clock.after(expiryCheckMs, expireWaiting);
+        if (queue.length >= limits.max_beats_per_batch && outageStartMs === undefined) flush();
         else schedule(limits.batch_ms);
       });
     },
     figures: () => ({
       ...counts,
-      held,
-      away_seconds: awaySinceMs === undefined ? 0 : Math.round(clock.monotonicMs() - awaySinceMs) / 1000,
+      held: unanswered.size,
+      away_seconds: outageStartMs === undefined ? 0 : Math.round(clock.monotonicMs() - outageStartMs) / 1000,
     }),
     async stop() {
       isStopping = true;
       flush();
-      if (held > 0)
+      if (unanswered.size > 0)
         await new Promise<void>((resolve) => {
           onEmpty = resolve;
         });

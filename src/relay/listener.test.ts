@@ -8,10 +8,10 @@ import { relayListener } from './listener.ts';
 import type { Upstream } from './upstream.ts';
 
 function request(method: string, url: string) {
-  const forwarded: string[] = [];
+  const forwardedPaths: string[] = [];
   const take = vi.fn(() => new Promise<never>(() => {}));
   const open = (_: string, path: string) => {
-    forwarded.push(path);
+    forwardedPaths.push(path);
     return new PassThrough();
   };
   const listen = relayListener({
@@ -23,7 +23,7 @@ function request(method: string, url: string) {
   request.push(null);
   const response = new ServerResponse(request);
   listen(request, response);
-  return { forwarded, status: response.headersSent ? response.statusCode : null };
+  return { forwardedPaths, status: response.headersSent ? response.statusCode : null };
 }
 
 test.each([
@@ -45,7 +45,7 @@ test.each([
   ['*'],
   ['/v1/agent/tasks/../stream'],
 ])('does not forward %s', (url) => {
-  expect(request('GET', url)).toEqual({ forwarded: [], status: 404 });
+  expect(request('GET', url)).toEqual({ forwardedPaths: [], status: 404 });
 });
 
 test.each([
@@ -58,5 +58,5 @@ test.each([
   ['GET', '/v1/agent/heartbeat', '/v1/agent/heartbeat'],
   ['GET', '/healthz', '/healthz'],
 ])('forwards %s %s as %s', (method, url, path) => {
-  expect(request(method, url)).toEqual({ forwarded: [path], status: null });
+  expect(request(method, url)).toEqual({ forwardedPaths: [path], status: null });
 });

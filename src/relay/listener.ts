@@ -9,7 +9,7 @@ import { problemBody } from '../contract/errors/problem-body.ts';
 import { agentRoutes } from '../contract/routes/agent.ts';
 import { serverRoutes } from '../contract/routes/server.ts';
 import { routes } from '../contract/routes.ts';
-import { type Batcher, type BeatOutcome, undeliveredBecause } from './batcher.ts';
+import { type Batcher, type BeatOutcome, undeliveredDetail } from './batcher.ts';
 import type { Upstream } from './upstream.ts';
 
 function send(response: ServerResponse, status: number, type: string, body: object): void {
@@ -64,11 +64,11 @@ export function targetOf(url: string): Target | null {
 }
 
 /** The characters of an encoded id. None of them can lead to another path. */
-const oneId = '(?:[A-Za-z0-9._:-]|%3A)+';
+const idPattern = '(?:[A-Za-z0-9._:-]|%3A)+';
 
 const agentPaths = Object.values(routes)
   .filter(({ tag }) => tag === 'agent')
-  .map(({ path }) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, oneId)}$`));
+  .map(({ path }) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, idPattern)}$`));
 
 export const isAgentPath = (path: string): boolean => agentPaths.some((each) => each.test(path));
 
@@ -88,7 +88,7 @@ const streamPath = agentRoutes['agent-stream'].path;
 const metricsPath = serverRoutes['metrics-get'].path;
 
 /** Returns null for an encoded or large body. The caller then forwards the request as a stream. */
-async function smallBody(request: IncomingMessage): Promise<Buffer | null> {
+async function readSmallBody(request: IncomingMessage): Promise<Buffer | null> {
   const { headers } = request;
   if (headers['transfer-encoding'] !== undefined || headers['content-encoding'] !== undefined) return null;
   if (Number(headers['content-length'] ?? 0) > maxBeatBytes) return null;
@@ -116,7 +116,7 @@ async function takeBeat(
   { batcher, upstream }: ListenerParts,
 ): Promise<void> {
   const credential = bearer.exec(request.headers.authorization ?? '')?.[1];
-  const body = await smallBody(request);
+  const body = await readSmallBody(request);
   const isJson = body?.length === 0 || /^application\/json\b/i.test(request.headers['content-type'] ?? '');
   const beat = body && isJson ? parseBeat(body) : null;
   if (credential === undefined || beat === null) return forward(upstream, target, request, response, body ?? undefined);
@@ -184,15 +184,15 @@ function forward(
   body?: Buffer,
 ): void {
   const headers = withoutHopHeaders(request.headers);
-  const forwarded = upstream.open(request.method ?? 'GET', path + search, headers);
-  forwarded.on('error', (error) =>
+  const upstreamRequest = upstream.open(request.method ?? 'GET', path + search, headers);
+  upstreamRequest.on('error', (error) =>
     sendProblem(
       request,
       response,
-      new ApiProblem('relay_upstream_away', { detail: undeliveredBecause(error), retry_after_seconds: 1 }),
+      new ApiProblem('relay_upstream_away', { detail: undeliveredDetail(error), retry_after_seconds: 1 }),
     ),
   );
-  forwarded.on('response', (reply) => {
+  upstreamRequest.on('response', (reply) => {
     if (response.destroyed) return void reply.destroy();
     response.writeHead(reply.statusCode ?? 502, withoutHopHeaders(reply.headers));
     // If the upstream response breaks off, the pipeline aborts ours, so that it does not look
@@ -201,8 +201,8 @@ function forward(
   });
   // If the agent disconnects during a long poll, close the upstream connection too.
   response.on('close', () => {
-    if (!response.writableFinished) forwarded.destroy();
+    if (!response.writableFinished) upstreamRequest.destroy();
   });
-  if (body !== undefined) forwarded.end(body);
-  else pipeline(request, forwarded, () => {});
+  if (body !== undefined) upstreamRequest.end(body);
+  else pipeline(request, upstreamRequest, () => {});
 }

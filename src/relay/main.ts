@@ -12,7 +12,7 @@ import { describeStartFailure, startRelay } from './relay.ts';
 
 const usageExitCode = 2;
 
-function commandLine(): RelayOptions {
+function readCommandLine(): RelayOptions {
   try {
     const options = readRelayOptions(process.argv.slice(2), process.env);
     if (options) return options;
@@ -25,7 +25,7 @@ function commandLine(): RelayOptions {
   }
 }
 
-const options = commandLine();
+const options = readCommandLine();
 const redact = createRedactor([], options.token === null ? [] : [options.token]);
 const log = createLog({ level: options.log_level, redact });
 const relay = await startRelay(options, { clock: systemClock, log }).catch((error: Error) => {
@@ -37,8 +37,8 @@ process.stderr.write(
   `\n  Relay     ${relay.url}\n  Server    ${options.server_urls.join(', ')}\n  Batches   ${options.token ? 'by stream, or by POST while no stream is open' : 'by POST'}\n\n`,
 );
 
-// The watch of the certificate reloads it at SIGHUP. Node would end at the others, or open a
-// debugger at SIGUSR1 if it runs without --disable-sigusr1.
+// At SIGHUP the TLS files are reloaded elsewhere (tls-files.ts). Without these handlers the other
+// signals would end Node, or SIGUSR1 would open a debugger unless --disable-sigusr1 is set.
 for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {});
 let isStopping = false;
 for (const signal of ['SIGTERM', 'SIGINT'] as const)

@@ -41,8 +41,8 @@ test('reads each flag from an environment variable, but prefers the flag', () =>
 test.each([
   [[], '--server'],
   [['--server', 'ftp://a'], '--server'],
-  [[...server, '--host', '0.0.0.0'], 'beyond loopback'],
-  [[...server, '--tls-cert', 'a'], 'go together'],
+  [[...server, '--host', '0.0.0.0'], 'not a loopback address'],
+  [[...server, '--tls-cert', 'a'], 'must be set together'],
   [[...server, '--port', '70000'], '--port'],
   [[...server, '--token-file', '/nonexistent'], '--token-file'],
   [[...server, '--token-file', '/dev/null'], 'holds no token'],

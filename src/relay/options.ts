@@ -5,11 +5,11 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { insecureHttpProblem, insecureHttpVariable, isSentInClear } from '../base/network/insecure-http.ts';
-import { httpAddress, levelFrom, portFrom, refuseOpenListening, SettingsError } from '../base/settings/flag-values.ts';
+import { httpUrlFrom, levelFrom, portFrom, refuseOpenListening, SettingsError } from '../base/settings/flag-values.ts';
 import { withVariables } from '../base/settings/flag-variables.ts';
 
 export interface RelayOptions {
-  /** Addresses of the control plane; the relay tries the next if one does not answer. */
+  /** URLs of the control plane. The relay tries the next if one does not answer. */
   server_urls: readonly [string, ...string[]];
   ca: string | null;
   token: string | null;
@@ -23,19 +23,19 @@ export interface RelayOptions {
 
 export const relayUsage = `Usage: slipway relay --server URL [options]
 
-  --server URL           address of the control plane; may be given several times
-  --token-file FILE      holds the token of a relay (- reads standard input): batches then go by one stream; also read from SLIPWAY_RELAY_TOKEN
-  --ca FILE              an authority that vouches for the control plane (PEM)
-  --allow-insecure-http  pass credentials on to other hosts also over http://; also read from SLIPWAY_ALLOW_INSECURE_HTTP
-  --host HOST            where agents reach it (default 127.0.0.1)
-  --port PORT            (default 7071)
+  --server URL           URL of the control plane; may be given several times
+  --token-file FILE      holds the token of a relay (- reads standard input): batches are then sent by one stream; also read from SLIPWAY_RELAY_TOKEN
+  --ca FILE              the certificate authority of the control plane (PEM)
+  --allow-insecure-http  send credentials to other hosts also over http://; also read from SLIPWAY_ALLOW_INSECURE_HTTP
+  --host HOST            the address to listen on (default 127.0.0.1)
+  --port PORT            the port to listen on (default 7071)
   --tls-cert FILE        certificate for listening beyond loopback
-  --tls-key FILE         its key
-  --behind-proxy         a proxy in front ends TLS
+  --tls-key FILE         the key of the certificate
+  --behind-proxy         a proxy in front of the relay terminates TLS
   --log-level LEVEL      trace, debug, info, warn, error or silent (default info)
 
-Each flag has an environment variable: SLIPWAY_RELAY_ and its name, like SLIPWAY_RELAY_TLS_CERT; several servers with
-commas in between. The flag wins.
+Each flag has an environment variable: SLIPWAY_RELAY_ and its name, like SLIPWAY_RELAY_TLS_CERT. Separate several
+servers by commas. A flag overrides its variable.
 `;
 
 const flags = {
@@ -77,15 +77,14 @@ export function readRelayOptions(args: string[], env: Record<string, string | un
   const values = parseFlags(args, env);
   if (values.help) return null;
   const [first, ...others] = (values.server ?? []).map((url) => {
-    httpAddress('server', url);
+    httpUrlFrom('server', url);
     return url.replace(/\/+$/, '');
   });
   if (first === undefined) throw new SettingsError('--server is missing');
   const inClear = [first, ...others].find(isSentInClear);
   if (inClear && !values['allow-insecure-http']) throw new SettingsError(insecureHttpProblem(inClear));
   const token = readText('token-file', values['token-file']) ?? (env.SLIPWAY_RELAY_TOKEN || null);
-  // A caller who passes a file wants a token; without one the relay would silently fall back to
-  // POST.
+  // A user who passes a file wants a token. Without a token the relay would silently use POST.
   if (token === '') throw new SettingsError('--token-file holds no token');
   const options: RelayOptions = {
     server_urls: [first, ...others],

@@ -27,8 +27,8 @@ export interface Relay {
 }
 
 /**
- * The timeout for one batch, a little shorter than a heartbeat may be held. A batch that times out
- * would otherwise be sent again to a control plane that is only slow.
+ * The timeout for one batch. Longer than a heartbeat may be held: on a slow link, connecting alone
+ * takes several seconds. Agents are answered while their batch is still in flight.
  */
 const forwardTimeoutMs = 7_000;
 const maxConnections = 20_000;
@@ -63,10 +63,10 @@ export async function startRelay(
     clock,
     limits,
     forward: upstream.forward,
-    onAway: ({ message, code }) =>
+    onOutage: ({ message, code }) =>
       log.error({ why: message, way_out: errorCatalogue[code].remedy }, 'heartbeats cannot be forwarded'),
     onRefused: logRefusals(log),
-    onBack: (seconds) => log.warn({ seconds }, 'heartbeats are forwarded again'),
+    onRecovery: (seconds) => log.warn({ seconds }, 'heartbeats are forwarded again'),
   });
   const figures = (): RelayFigures => ({ ...batcher.figures(), streaming: upstream.isStreaming() });
   server.maxConnections = maxConnections;
@@ -90,7 +90,7 @@ export async function startRelay(
   };
   cancelLogging = clock.after(logEveryMs, logFigures);
 
-  const stopFollowing = tls?.follow(server, { clock, log });
+  const stopWatchingTls = tls?.follow(server, { clock, log });
   const { port } = server.address() as AddressInfo;
   const shownHost = options.host.includes(':') ? `[${options.host}]` : options.host;
   return {
@@ -98,7 +98,7 @@ export async function startRelay(
     figures,
     async stop() {
       cancelLogging();
-      stopFollowing?.();
+      stopWatchingTls?.();
       await shutDown(parts);
     },
   };
@@ -127,7 +127,11 @@ const metricTexts: Record<keyof RelayFigures, [name: string, type: 'counter' | '
   batches: ['batches_total', 'counter', 'Batches sent to the control plane'],
   undelivered: ['beats_unheard_total', 'counter', 'Heartbeats answered as not delivered'],
   held: ['beats_held', 'gauge', 'Heartbeats waiting for an answer'],
-  away_seconds: ['upstream_away_seconds', 'gauge', 'Time that no batch could be delivered; 0 if all is well'],
+  away_seconds: [
+    'upstream_away_seconds',
+    'gauge',
+    'Seconds since the first batch that could not be delivered; 0 again when one is',
+  ],
   streaming: ['upstream_streaming', 'gauge', '1 if batches use a stream'],
 };
 

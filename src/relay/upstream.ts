@@ -5,7 +5,7 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Clock } from '../base/clock.ts';
-import { trustedWith } from '../base/network/trusted-certificates.ts';
+import { trustedCertificates } from '../base/network/trusted-certificates.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { BatchBeat, HeartbeatResult } from '../contract/agent/agent.ts';
 import { agentRoutes } from '../contract/routes/agent.ts';
@@ -18,14 +18,14 @@ export interface UpstreamParts {
   log: Log;
   server_urls: readonly [string, ...string[]];
   ca: string | null;
-  /** Without a token, batches go by POST, each heartbeat with its own credential. */
+  /** Without a token, batches are sent by POST, each heartbeat with its own credential. */
   token: string | null;
   timeout_ms: number;
 }
 
 export interface Upstream {
   forward(beats: BatchBeat[]): Promise<HeartbeatResult[]>;
-  /** Opens a request to the preferred address. It changes when a batch could not be delivered. */
+  /** Opens a request to the preferred URL, which changes when a batch could not be delivered. */
   open(method: string, path: string, headers: Record<string, string | string[]>): ReturnType<typeof httpRequest>;
   /** Opens the stream if there is a token. While it is open, batches use it. */
   keepStream(): void;
@@ -36,7 +36,7 @@ export interface Upstream {
 const keepAlive = { keepAlive: true, maxSockets: 256, maxFreeSockets: 32 };
 const maxReplyBytes = 4 * 1024 * 1024;
 
-async function textOf(response: IncomingMessage): Promise<string> {
+async function readText(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of response) {
@@ -60,7 +60,7 @@ export function openUpstream(parts: UpstreamParts): Upstream {
   const { clock, server_urls, token, timeout_ms } = parts;
   const agents = {
     'http:': new HttpAgent(keepAlive),
-    'https:': new HttpsAgent({ ...keepAlive, ca: trustedWith(parts.ca) }),
+    'https:': new HttpsAgent({ ...keepAlive, ca: trustedCertificates(parts.ca) }),
   };
   let preferredIndex = 0;
   const url = () => server_urls[preferredIndex % server_urls.length] ?? server_urls[0];
@@ -88,7 +88,7 @@ export function openUpstream(parts: UpstreamParts): Upstream {
       request.on('error', reject);
       request.on('response', async (response) => {
         try {
-          const reply = parseReply(await textOf(response));
+          const reply = parseReply(await readText(response));
           const results = response.statusCode === 200 ? readResults(reply.results, beats.length) : null;
           if (results) resolve(results);
           else reject(refusalOf(reply));
@@ -100,8 +100,7 @@ export function openUpstream(parts: UpstreamParts): Upstream {
     });
 
   /**
-   * Each attempt to open the stream uses the next address, regardless of the preferred address for
-   * batches.
+   * Each attempt to open the stream uses the next URL, regardless of the preferred URL for batches.
    */
   let streamAttempts = 0;
   const streamUrl = () => server_urls[streamAttempts++ % server_urls.length] ?? server_urls[0];

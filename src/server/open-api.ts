@@ -14,45 +14,52 @@ import { openTokenChecks } from '../api/sign-in/open-token-checks.ts';
 import { createScrapers } from '../api/sign-in/scrapers.ts';
 import { createLiveFeed } from '../api/stream/live-feed.ts';
 import { systemClock } from '../base/clock.ts';
-import { freeDiskBytes } from '../base/files/free-disk.ts';
+import { readDiskSpace } from '../base/files/disk-space.ts';
 import { openFilesLimit } from '../base/network/host.ts';
 import { openTlsFiles } from '../base/network/tls-files.ts';
+import { createOpenFiles, shareOf, watchHeap } from '../base/process-use.ts';
+import { shortage } from '../lifecycle/limits/overload.ts';
 import { createAgentSessions } from '../store/agents/sessions/agent-sessions.ts';
 import { testWrite } from '../store/operations/write-test.ts';
 import { followSecrets } from '../store/rows/secrets/known-values.ts';
 import type { Operating } from './open-operations.ts';
 import type { OpenedStore } from './open-store.ts';
+import { openWatch } from './open-watch.ts';
 import { builtFiles, type Opening } from './opening.ts';
-import { storeReadiness } from './store-readiness.ts';
+import { createReadinessCheck } from './store-readiness.ts';
 
-export async function openApi(
-  opening: Opening,
-  store: OpenedStore,
-  { services, tracer, latencies, beats, ingest, runner }: Operating,
-  isDraining: () => boolean,
-) {
+export async function openApi(opening: Opening, store: OpenedStore, operating: Operating, isDraining: () => boolean) {
   const { settings, log, version, parts, onError } = opening;
-  const { db, clock, tail, watch } = store;
+  const { services, tracer, latencies, beats, ingest, runner, backups } = operating;
+  const { db, clock, tail, watch, restoration } = store;
   const sessions = createAgentSessions(db);
   tail.subscribe((fact) => sessions.observe(fact));
   tail.whenHistoryChanged(() => sessions.forgetAll());
-  const learning = new AbortController();
-  const learned = sessions
-    .learnAll(clock, learning.signal)
+  const preloading = new AbortController();
+  const preloaded = sessions
+    .preload(clock, preloading.signal)
     .catch(onError('could not read all sessions; each is read with its first heartbeat instead'));
   parts.defer(async () => {
-    learning.abort();
-    await learned;
+    preloading.abort();
+    await preloaded;
   });
   const feed = createLiveFeed({ db, tail, clock, onError: onError('the live feed lost a batch') });
   parts.defer(async () => feed.stop());
   const pool_redactors = await followSecrets(services, tail, log);
-  const nodeLogs = openNodeLogs({ db, pool_redactors, clock, log, settings, limits: opening.file.logs });
+  const nodeLogs = openNodeLogs({ db, pool_redactors, clock, log, settings, limits: opening.file.logs, restoration });
   parts.defer(() => nodeLogs.stop());
+  const openFiles = createOpenFiles();
+  const heap = watchHeap(clock);
+  parts.defer(async () => heap.stop());
   const overload = watchOverload({
     clock,
     beats,
     beat_rate: settings.beat_rate,
+    shortage() {
+      const heap_share = shareOf(heap.use());
+      if (heap_share >= shortage.heap_share) heap.collectIfOld();
+      return { heap_share, files_share: shareOf(openFiles()), is_short_of_connections: db.isShortOfConnections() };
+    },
     onChange: (message, strain) => log.warn({ ...strain }, message),
   });
   parts.defer(async () => overload.stop());
@@ -74,9 +81,14 @@ export async function openApi(
       log.warn(figures, 'too many connections; closing connections without a credential, and idle ones'),
   });
   const { replica_id } = services.executor;
-  const checkStore = storeReadiness({ ...store, testWrite: (onBegin) => testWrite(db, replica_id, onBegin) }, log);
+  const checkStore = createReadinessCheck(
+    { ...store, testWrite: (onBegin) => testWrite(db, replica_id, onBegin) },
+    log,
+  );
+  const tls = await openTlsFiles(settings);
   const api: ApiServices = {
     ...services,
+    ...openWatch(opening, store, operating, { checkStore, openFiles, heap, tls }),
     log,
     settings: apiOptions,
     sessions,
@@ -85,13 +97,14 @@ export async function openApi(
     beats,
     overload,
     ...limits,
-    fleetLoad: () => ({ ...ingest.listened(), beat_rate: settings.beat_rate }),
+    fleetLoad: () => ({ ...ingest.heartbeatLoad(), beat_rate: settings.beat_rate }),
     tail,
     feed,
     latencies,
     places: openPlaces(),
     connections,
     agentStreams,
+    restoration,
     credential_age: createCredentialAge(clock, opening.settings),
     tracer,
     ...nodeLogs.services,
@@ -113,12 +126,12 @@ export async function openApi(
       database: checkStore,
       latencies: latencies.metrics,
       databaseConnections: () => watch.connections(),
-      waitingForConnection: () => db.waiting(),
+      waitingForConnection: () => db.countWaiting(),
       tailLagMs: () => tail.lagMs(),
-      diskFreeBytes: () => freeDiskBytes(opening.data_dir),
+      diskFreeBytes: async () => (await readDiskSpace(opening.data_dir))?.free_bytes ?? null,
+      backups,
     }),
   };
-  const tls = await openTlsFiles(settings);
   const app = await createApiServer(api, tls);
   parts.defer(() => app.close());
   if (tls) parts.adopt(tls.follow(app.server, { clock: systemClock, log }), async (stop) => stop());

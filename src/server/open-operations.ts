@@ -6,21 +6,23 @@ import { now, secondsLater } from '../base/clock.ts';
 import { openKeyRing } from '../base/credentials/key-ring.ts';
 import { newReplicaId } from '../base/ids.ts';
 import { hostIdentity, isProcessAlive } from '../base/network/host.ts';
-import { publicAuthority } from '../base/network/public-authority.ts';
+import { readPublicAuthority } from '../base/network/public-authority.ts';
 import { createLatencies } from '../base/telemetry/latencies.ts';
 import { openTracer } from '../base/telemetry/open-tracer.ts';
 import { createDbosEngine } from '../engine/dbos-engine.ts';
 import { operationRegistry } from '../operations/registry.ts';
-import { engineListener, observedListener } from '../operations/runtime/engine-listener.ts';
+import { engineListener, measuringListener } from '../operations/runtime/engine-listener.ts';
 import type { OperationServices } from '../operations/runtime/services.ts';
 import { describeAnswer } from '../probe/http-probe.ts';
 import { probeMany } from '../probe/probe-many.ts';
 import { createHeartbeatBuffer } from '../store/heartbeats/heartbeat-buffer.ts';
-import { endReplica, leaseSeconds, otherAddresses, registerReplica } from '../store/operations/replicas.ts';
+import { listCancelling } from '../store/operations/executions.ts';
+import { endReplica, leaseSeconds, listOtherAddresses, registerReplica } from '../store/operations/replicas.ts';
+import { GrantedPool } from '../store/pg/connections/granted-pool.ts';
 import { StoreUnavailable } from '../store/pg/database.ts';
 import { defaultEnvironment, type TransitionEnvironment } from '../store/transitions/transition-rules.ts';
 import { sweepRegistry } from '../sweeps/registry.ts';
-import { operationWaker } from '../sweeps/runner/operation-waker.ts';
+import { createOperationWaker } from '../sweeps/runner/operation-waker.ts';
 import { createRefusals } from '../sweeps/runner/refusals.ts';
 import { createSweepRunner } from '../sweeps/runner/runner.ts';
 import type { SweepServices } from '../sweeps/runner/services.ts';
@@ -29,6 +31,7 @@ import { openIngestWatch } from '../sweeps/watchers/ingest-watch.ts';
 import { openDrivers } from './open-drivers.ts';
 import type { OpenedStore } from './open-store.ts';
 import { builtFiles, type Opening } from './opening.ts';
+import { scheduleBackups } from './scheduled-backups.ts';
 import { splitConnections } from './split-connections.ts';
 
 async function openReplica({ version, parts }: Opening, { db, clock }: OpenedStore, host: string) {
@@ -47,7 +50,7 @@ async function openReplica({ version, parts }: Opening, { db, clock }: OpenedSto
 
 export async function openOperations(opening: Opening, store: OpenedStore, server_url: () => string) {
   const { log, parts, onError, composition, version, redact } = opening;
-  const { db, watch, clock, installation, tail } = store;
+  const { db, watch, clock, installation, tail, restoration } = store;
   const host = hostIdentity();
   const executor = await openReplica(opening, store, host);
   const { replica_id } = executor;
@@ -81,9 +84,9 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
     executor,
     drivers: composition.drivers?.(drivers, clock) ?? drivers,
     server_url,
-    public_ca: await publicAuthority(opening.settings),
+    public_ca: await readPublicAuthority(opening.settings),
     otlp_endpoint: opening.settings.otlp_endpoint,
-    other_server_urls: () => otherAddresses(db, executor.replica_id, now(clock)),
+    other_server_urls: () => listOtherAddresses(db, executor.replica_id, now(clock)),
     probe: async (target) => {
       const [answer] = await probeMany([target], { clock });
       if (!answer) throw new Error('the probe returned no answer');
@@ -97,7 +100,7 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
     connectionString: store.owner_url,
     clock,
     executor_id: executor.replica_id,
-    listener: observedListener(
+    listener: measuringListener(
       engineListener(() => services),
       { tracer, latencies, db },
     ),
@@ -105,33 +108,40 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
     log,
     store: {
       Client: watch.Client,
-      isAway: (error) => error instanceof StoreUnavailable,
-      awayMs: () => watch.awayMs(),
-      whenBack: (listener) => watch.whenBack(listener),
+      openPool: (config) => new GrantedPool(config),
+      isUnavailable: (error) => error instanceof StoreUnavailable,
+      unavailableMs: () => watch.awayMs(),
+      onRecovery: (listener) => watch.whenBack(listener),
     },
   });
   for (const definition of operationRegistry(services)) engine.register(definition);
-  await engine.launch();
   parts.defer(() => engine.shutdown());
 
   const beats = createHeartbeatBuffer(db, clock, onError('heartbeats were not stored; retrying'));
   parts.defer(() => beats.stop());
+  let clockStep: { seconds: number; at: Date } | null = null;
   const ingest = await openIngestWatch({
     db,
     executor,
     clock,
     flushedThrough: () => beats.flushedThrough(),
-    onClockJump: (seconds) => log.warn({ seconds }, 'the clock of the database jumped; this replica follows it'),
+    onClockJump(seconds) {
+      clockStep = { seconds, at: now(clock) };
+      log.warn({ seconds }, 'the clock of the database jumped; this replica follows it');
+    },
   });
   tail.whenHistoryChanged(() => ingest.hold());
+  restoration.whenEnded(() => ingest.hold());
   const refusals = createRefusals();
   tail.subscribe((fact) => refusals.observe(fact));
   const { promise: declaredDead, resolve: onDeclaredDead } = Promise.withResolvers<Error>();
+  const { promise: notActing, resolve: onNotActing } = Promise.withResolvers<Error>();
   const sweepServices: SweepServices = {
     ...services,
     engine,
     host,
     ingest,
+    restoration,
     suspects: createSuspects(db, ingest),
     refusals,
     log,
@@ -142,19 +152,58 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
   const runner = createSweepRunner({
     sweeps: composition.sweeps?.(registry, sweepServices) ?? registry,
     clock,
+    isObserving: restoration.isObserving,
     onError: (name, error) => log.error({ error, sweep: name }, 'a sweep failed and will run again'),
   });
   parts.defer(() => runner.stop());
   const notWoken = onError('an operation was not woken; it will poll instead');
-  tail.subscribe(operationWaker(db, engine, executor.replica_id, notWoken));
+  tail.subscribe(createOperationWaker(db, engine, executor.replica_id, notWoken));
   tail.subscribe((fact) => runner.observe(fact));
-  /** Gives the operations to the other replicas. The sweeps stop first: they renew the lease. */
+  let isLeaving = false;
+  /** The engine continues runs as soon as it is launched, so not while a restoration is open. */
+  const startActing = async () => {
+    await engine.launch();
+    for (const { workflow_id, attempt } of await listCancelling(db)) await engine.cancel(workflow_id, attempt);
+    runner.resume();
+  };
+  restoration.whenEnded(() => {
+    if (isLeaving) return;
+    startActing().catch((error: unknown) => onNotActing(error instanceof Error ? error : new Error(String(error))));
+  });
+  if (!restoration.isObserving()) await engine.launch();
+  /** Gives the operations to the other replicas. */
   const handOver = async () => {
+    isLeaving = true;
     engine.halt();
-    await runner.stop();
+    // These sweeps act for this replica: one renews its lease, the other starts operations here.
+    // Any other may take long, and would delay the hand-over until the lease expires.
+    await runner.stop(['replica-takeover', 'operation-start']);
     await endReplica(db, replica_id, now(clock));
   };
-  return { services, tracer, latencies, runner, beats, ingest, declaredDead, handOver };
+  const backups =
+    settings.backups &&
+    scheduleBackups({
+      schedule: settings.backups,
+      url: store.owner_url,
+      installation_id: installation.installation_id,
+      key_ring: services.key_ring,
+      clock,
+      isPaused: restoration.isObserving,
+      log,
+    });
+  parts.defer(async () => backups?.stop());
+  return {
+    services,
+    tracer,
+    latencies,
+    runner,
+    beats,
+    ingest,
+    backups,
+    lost: Promise.race([declaredDead, notActing]),
+    handOver,
+    clockStep: () => clockStep,
+  };
 }
 
 export type Operating = Awaited<ReturnType<typeof openOperations>>;

@@ -5,6 +5,8 @@ import { now, systemClock } from '../base/clock.ts';
 import type { LearningRedactor } from '../base/redaction/redact.ts';
 import type { ServerSettings } from '../base/settings/settings.ts';
 import type { Log } from '../base/telemetry/log.ts';
+import { watchRestoration } from '../store/backup/restoration-watch.ts';
+import { readOpenRestoration } from '../store/backup/restorations.ts';
 import { recordLostHistory } from '../store/evidence/lost-history.ts';
 import { startTail } from '../store/evidence/tail.ts';
 import { followTaskKeys, openInstallation } from '../store/keys/installation.ts';
@@ -14,7 +16,7 @@ import { watchStore } from '../store/pg/connections/store-watch.ts';
 import { openDatabase } from '../store/pg/database.ts';
 import { databaseClock } from '../store/pg/database-clock.ts';
 import { startEmbeddedPostgres } from '../store/pg/embedded/embedded.ts';
-import { claimSoleServer } from '../store/pg/embedded/sole-server.ts';
+import { ensureSoleServer } from '../store/pg/embedded/sole-server.ts';
 import { splitConnections } from './split-connections.ts';
 
 interface StoreOptions {
@@ -23,7 +25,7 @@ interface StoreOptions {
   data_dir: string;
   parts: AsyncDisposableStack;
   redact: LearningRedactor;
-  onError(what: string): (error: unknown) => void;
+  onError(message: string): (error: unknown) => void;
 }
 
 export type OpenedStore = Awaited<ReturnType<typeof openStore>>;
@@ -49,25 +51,36 @@ export async function openStore({ settings, log, data_dir, parts, onError, redac
   });
   parts.defer(() => db.close());
   if (!embedded) for (const url of new Set([owner_url, db.url])) await refuseTransactionPooling(url);
-  const { restored } = await migrate(owner_url, {
+  const { restored, newer_schema } = await migrate(owner_url, {
     application_role: () => applicationRole(db),
+    is_restored: settings.restored,
     onWait: (holder) => log.warn({ ...holder }, 'another session is migrating the database; waiting for its lock'),
   });
   if (restored)
     log.warn(restored, 'the database was restored; new facts follow the restored ones in an era of their own');
+  if (await readOpenRestoration(db))
+    log.warn('the database was restored; this server changes no machine until you end that (slipway restoration)');
+  if (newer_schema !== undefined)
+    log.warn({ schema_version: newer_schema }, 'the schema is newer than this version, which may run on it');
   const clock = await databaseClock(db);
   const installation = await openInstallation(db, now(clock), clock, settings);
   if (embedded) {
     const { installation_id } = installation;
-    parts.adopt(await claimSoleServer({ installation_id, dataDir: data_dir, clock: systemClock }), async (release) =>
+    parts.adopt(await ensureSoleServer({ installation_id, dataDir: data_dir, clock: systemClock }), async (release) =>
       release(),
     );
   }
   const tail = await startTail({ db, clock, onError: onError('the evidence could not be followed') });
   parts.defer(() => tail.stop());
   recordLostHistory({ db, clock, tail, log, onError });
+  const restoration = await watchRestoration({
+    db,
+    clock,
+    tail,
+    onError: onError('could not read whether the database was restored'),
+  });
   db.whenEvidence(() => tail.nudge());
   await followTaskKeys(installation, tail, onError('the task keys could not be read; housekeeping reads them again'));
-  const lost = embedded ? Promise.race([embedded.lost, tail.lost]) : tail.lost;
-  return { owner_url, db, watch, clock, installation, tail, lost };
+  const lost = Promise.race([tail.lost, restoration.began, ...(embedded ? [embedded.lost] : [])]);
+  return { owner_url, db, watch, clock, installation, tail, restoration, lost };
 }

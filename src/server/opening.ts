@@ -1,4 +1,4 @@
-/** Types of the values that open the parts of the server, and of the parts a test may replace. */
+/** Types of the arguments that open the parts of the server, and of parts that tests replace. */
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { packageRoot } from '../base/files/package-root.ts';
@@ -33,5 +33,5 @@ export interface Opening {
   composition: Composition;
   file: ServerFileSettings;
   redact: LearningRedactor;
-  onError(what: string): (error: unknown) => void;
+  onError(message: string): (error: unknown) => void;
 }

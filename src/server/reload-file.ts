@@ -28,9 +28,9 @@ const readAtStart: Record<Exclude<Section, Reloaded>, true> = { logs: true, limi
 export type LiveSettings = Pick<ServerFileSettings, Reloaded>;
 
 /** The name of a section in the file. */
-const nameInFile = (section: Section): string => (section === 'brake_policy' ? 'brake' : section);
+const toNameInFile = (section: Section): string => (section === 'brake_policy' ? 'brake' : section);
 
-const namesOf = (sections: readonly Section[]): string[] => [...new Set(sections.map(nameInFile))];
+const toNamesInFile = (sections: readonly Section[]): string[] => [...new Set(sections.map(toNameInFile))];
 
 export interface FileReload {
   path: string | null;
@@ -42,7 +42,7 @@ export interface FileReload {
 
 /** Returns a function that reloads. A file with a mistake changes nothing. */
 export function createFileReload({ path, started, apply, log }: FileReload): () => Promise<void> {
-  let inUse = started;
+  let current = started;
   return async () => {
     let next: ServerFileSettings;
     try {
@@ -51,12 +51,12 @@ export function createFileReload({ path, started, apply, log }: FileReload): () 
       log.warn({ error }, 'the settings file cannot be used; the previous settings stay in use');
       return;
     }
-    const isChanged = (section: Section) => JSON.stringify(inUse[section]) !== JSON.stringify(next[section]);
-    const changed = namesOf(reloaded.filter(isChanged));
-    const needsRestart = namesOf((Object.keys(readAtStart) as (keyof typeof readAtStart)[]).filter(isChanged));
-    const { logs, limits, redact } = inUse;
-    inUse = { ...next, logs, limits, redact };
-    apply(inUse);
+    const isChanged = (section: Section) => JSON.stringify(current[section]) !== JSON.stringify(next[section]);
+    const changed = toNamesInFile(reloaded.filter(isChanged));
+    const needsRestart = toNamesInFile((Object.keys(readAtStart) as (keyof typeof readAtStart)[]).filter(isChanged));
+    const { logs, limits, redact } = current;
+    current = { ...next, logs, limits, redact };
+    apply(current);
     log.info({ changed }, 'reloaded the settings file; flags and variables change with a restart');
     if (needsRestart.length > 0)
       log.warn(

@@ -15,8 +15,10 @@ import type { Composition, Opening } from './opening.ts';
 import { createFileReload } from './reload-file.ts';
 
 /** Redacts the built-in patterns, those of the settings file, and the admin token. */
-export const redactorOf = ({ redact }: ServerFileSettings, { admin_token }: ServerSettings): LearningRedactor =>
-  createRedactor(redact.patterns, admin_token === null ? [] : [admin_token]);
+export const createServerRedactor = (
+  { redact }: ServerFileSettings,
+  { admin_token }: ServerSettings,
+): LearningRedactor => createRedactor(redact.patterns, admin_token === null ? [] : [admin_token]);
 
 export interface RunningServer {
   url: string;
@@ -29,8 +31,8 @@ export interface RunningServer {
   /** Reads the settings file again. Logs what changed, and what needs a restart. */
   reload(): Promise<void>;
   /**
-   * Makes `/readyz` answer 503 and hands the operations over to another replica. Serves requests
-   * until the drain time is over, and after it until `stop`.
+   * Makes `/readyz` answer 503 and hands the operations over to another replica. Resolves after the
+   * drain time. The server serves requests until `stop`.
    */
   drain(): Promise<void>;
   stop(): Promise<void>;
@@ -59,8 +61,8 @@ export async function startServer(
     parts,
     composition,
     file,
-    redact: redact ?? redactorOf(file, settings),
-    onError: (what) => (error) => log.error({ error }, what),
+    redact: redact ?? createServerRedactor(file, settings),
+    onError: (message) => (error) => log.error({ error }, message),
   };
   let url = '';
   let isDraining = false;
@@ -68,7 +70,7 @@ export async function startServer(
   signal?.throwIfAborted();
   const operating = await openOperations(opening, store, () => url);
   signal?.throwIfAborted();
-  const { services, runner, ingest, declaredDead, handOver } = operating;
+  const { services, runner, ingest, handOver } = operating;
   const { app, settings: api, scheme } = await openApi(opening, store, operating, () => isDraining);
   signal?.throwIfAborted();
 
@@ -87,10 +89,11 @@ export async function startServer(
   await ingest.check().catch(opening.onError('the gap since the last run was not recorded; retrying'));
   signal?.throwIfAborted();
   runner.start();
+  operating.backups?.start();
   const { replica_id } = services.executor;
   log.info({ url, replica_id, version: opening.version }, 'ready');
   const opened = parts.move();
-  const lost = Promise.race([store.lost, declaredDead]);
+  const lost = Promise.race([store.lost, operating.lost]);
   const reload = createFileReload({
     path: settings.config,
     started: file,

@@ -10,9 +10,9 @@ import { migrate } from '../store/migrate.ts';
 import { testWrite } from '../store/operations/write-test.ts';
 import { watchStore } from '../store/pg/connections/store-watch.ts';
 import { openDatabase } from '../store/pg/database.ts';
-import { storeReadiness } from './store-readiness.ts';
+import { createReadinessCheck } from './store-readiness.ts';
 
-test('a refused connection: answers unavailable without the address, logs the error at most every 10 s', async () => {
+test('answers a refused connection with unavailable and no address, and logs it at most every 10 s', async () => {
   const clock = virtualClock();
   const watch = watchStore({ clock });
   const db = openDatabase({ url: 'postgres://somebody@127.0.0.1:1/nothing', watch });
@@ -22,7 +22,7 @@ test('a refused connection: answers unavailable without the address, logs the er
   });
   const logged: string[] = [];
   const warn = ({ error }: { error: Error }) => void logged.push(error.message);
-  const check = storeReadiness({ db, watch, clock, testWrite: async () => {} }, { warn } as never);
+  const check = createReadinessCheck({ db, watch, clock, testWrite: async () => {} }, { warn } as never);
   const unavailable = { ok: false, state: 'unavailable', detail: 'connection failed' };
   expect(await check()).toEqual(unavailable);
   expect(await check()).toEqual(unavailable);
@@ -44,7 +44,9 @@ function openCheck(url: string) {
     writeTests++;
     return testWrite(db, 'rep_test' as ReplicaId, onBegin);
   };
-  const check = storeReadiness({ db, watch, clock: systemClock, testWrite: countedTestWrite }, { warn() {} } as never);
+  const check = createReadinessCheck({ db, watch, clock: systemClock, testWrite: countedTestWrite }, {
+    warn() {},
+  } as never);
   return { db, check, writeTests: () => writeTests };
 }
 
@@ -88,7 +90,7 @@ test('is unready while the database is read-only or a synchronous standby is mis
   await becomes('ok');
 });
 
-test('50 concurrent checks run one write test, which adds no row', async () => {
+test('runs one write test for 50 concurrent checks, and adds no row', async () => {
   const database = await testDatabase();
   onTestFinished(() => database.drop());
   await prepare(database);
@@ -102,7 +104,7 @@ test('50 concurrent checks run one write test, which adds no row', async () => {
   expect(await counts()).toEqual(before);
 });
 
-test('a write test that waits for a connection of the pool is no commit that waits', async () => {
+test('a write test that waits for a pool connection is not reported as a waiting commit', async () => {
   const database = await testDatabase();
   const clock = virtualClock();
   const watch = watchStore({ clock: systemClock });
@@ -120,7 +122,7 @@ test('a write test that waits for a connection of the pool is no commit that wai
       fail = reject;
     });
   };
-  const check = storeReadiness({ db, watch, clock, testWrite: waiting }, { warn() {} } as never);
+  const check = createReadinessCheck({ db, watch, clock, testWrite: waiting }, { warn() {} } as never);
   const stateAfter = async (seconds: number) => {
     await clock.advance(seconds * 1_000);
     let state: string | undefined;
@@ -140,7 +142,7 @@ test('a write test that waits for a connection of the pool is no commit that wai
   expect(await stateAfter(12)).toBe('commit_waits');
 });
 
-test('is ready where the database allows no temporary files', async () => {
+test('is ready if the database allows no temporary files', async () => {
   const database = await testDatabase();
   onTestFinished(() => database.drop());
   await prepare(database);

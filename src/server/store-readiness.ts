@@ -5,7 +5,7 @@
 import { type Clock, pause } from '../base/clock.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { DatabaseState, ReadinessCheck } from '../contract/fleet/overview.ts';
-import { storeFault } from '../store/pg/database.ts';
+import { toStoreFault } from '../store/pg/database.ts';
 import type { OpenedStore } from './open-store.ts';
 
 /** A database that takes longer counts as slow. It is away only if the watch gets no answer. */
@@ -17,14 +17,14 @@ const testWritesEveryMs = 2_000;
 const writeTimeoutMs = 10_000;
 
 type Fault = Exclude<DatabaseState, 'ok' | 'slow'>;
-const faultSays: Record<Fault, string> = {
+const faultDetails: Record<Fault, string> = {
   unavailable: 'connection failed',
   read_only: 'the database accepts no writes: it is a standby, or read-only',
   disk_full: 'the disk of the database is full',
   commit_waits: `a commit did not return within ${writeTimeoutMs / 1000} s: a synchronous standby may be missing`,
 };
-const notReady = (state: Fault, detail = faultSays[state]): ReadinessCheck => ({ ok: false, state, detail });
-const faultOf = (error: unknown): Fault => storeFault(error) ?? 'unavailable';
+const notReady = (state: Fault, detail = faultDetails[state]): ReadinessCheck => ({ ok: false, state, detail });
+const toFault = (error: unknown): Fault => toStoreFault(error) ?? 'unavailable';
 
 /** Calls `onBegin` when its transaction has begun. */
 type WriteTest = (onBegin: () => void) => Promise<void>;
@@ -32,7 +32,7 @@ type WriteTest = (onBegin: () => void) => Promise<void>;
 /** Starts a test of writes if the last one is old. A test that hangs is not repeated. */
 function watchWrites(clock: Clock, testWrite: WriteTest, onFailure: (error: unknown) => void) {
   let startedMs = Number.NEGATIVE_INFINITY;
-  /** Not since the start: a wait for a connection of the pool says nothing about commits. */
+  /** When the transaction began. Before that, a wait for a pool connection is no waiting commit. */
   let begunMs: number | undefined;
   let running: Promise<void> | undefined;
   let fault: Fault | undefined;
@@ -48,7 +48,7 @@ function watchWrites(clock: Clock, testWrite: WriteTest, onFailure: (error: unkn
         },
         (error: unknown) => {
           onFailure(error);
-          if (begunMs !== undefined || storeFault(error)) fault = faultOf(error);
+          if (begunMs !== undefined || toStoreFault(error)) fault = toFault(error);
         },
       )
       .finally(() => {
@@ -66,8 +66,8 @@ function watchWrites(clock: Clock, testWrite: WriteTest, onFailure: (error: unkn
   };
 }
 
-/** A replica is unready if its database is away or takes no writes. With a slow one, it serves. */
-export function storeReadiness(
+/** A replica is unready if its database is away or takes no writes, but not if it is slow. */
+export function createReadinessCheck(
   { db, watch, clock, testWrite }: Pick<OpenedStore, 'db' | 'watch'> & { clock: Clock; testWrite: WriteTest },
   log: Pick<Log, 'warn'>,
 ): () => Promise<ReadinessCheck> {

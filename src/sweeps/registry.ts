@@ -11,6 +11,7 @@ import { learnedBudget } from './jobs/learned-budget.ts';
 import { operationOverdue } from './jobs/operation-overdue.ts';
 import { operationStart } from './jobs/operation-start.ts';
 import { replicaTakeover } from './jobs/replica-takeover.ts';
+import { rowRetention } from './jobs/row-retention.ts';
 import { taskLease } from './jobs/task-lease.ts';
 import { absence } from './rules/absence.ts';
 import { cleanDeadline } from './rules/clean-deadline.ts';
@@ -36,16 +37,18 @@ import { observation } from './watchers/observation.ts';
 import { orphans } from './watchers/orphans.ts';
 import { prober } from './watchers/prober.ts';
 import { repeatFailure } from './watchers/repeat-failure.ts';
+import { restoredMachines } from './watchers/restored-machines.ts';
 import { tokenExpiry } from './watchers/token-expiry.ts';
 
 export function sweepRegistry(services: SweepServices): Sweep[] {
   const sealer = createSealer(services);
   return [
-    // Record gaps in which no heartbeats arrived, take over from dead replicas, and pause launches
-    // during a mass failure.
+    // Record gaps in which no heartbeats arrived, take over from dead replicas, pause launches
+    // during a mass failure, and compare machines with their rows after a restore.
     ingestWatch(services),
     replicaTakeover(services),
     brakeWatch(services),
+    restoredMachines(services),
     operationStart(services),
     // Decide whether a booting machine becomes ready or fails. `prober` also probes silent ones.
     provisionDeadline(services),
@@ -81,6 +84,7 @@ export function sweepRegistry(services: SweepServices): Sweep[] {
     taskLease(services),
     orphans(services),
     housekeeping(services, sealer),
+    rowRetention(services),
     evidenceSeal(services, sealer),
     counts(services),
   ];

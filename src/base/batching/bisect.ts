@@ -23,7 +23,7 @@ export async function bisect<Key, Answer>(
   }
 }
 
-export const settledAnswer = <Answer>(settled: PromiseSettledResult<Answer>): Answer => {
+export const unwrapSettled = <Answer>(settled: PromiseSettledResult<Answer>): Answer => {
   if (settled.status === 'rejected') throw settled.reason;
   return settled.value;
 };

@@ -1,18 +1,18 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../clock.ts';
 import { virtualClock } from '../virtual-clock.ts';
-import { sharedScan } from './shared-scan.ts';
+import { createSharedScan } from './shared-scan.ts';
 
 it('shares one scan among concurrent callers', async () => {
   let scans = 0;
-  const scan = sharedScan(virtualClock(), async () => ++scans);
+  const scan = createSharedScan(virtualClock(), async () => ++scans);
   expect(await Promise.all(Array.from({ length: 50 }, () => scan()))).toEqual(Array(50).fill(1));
 });
 
 it('never returns a scan that started before the call', async () => {
   let state = 'before';
   const finish: (() => void)[] = [];
-  const scan = sharedScan(systemClock, async () => {
+  const scan = createSharedScan(systemClock, async () => {
     const scanned = state;
     await new Promise<void>((resolve) => finish.push(resolve));
     return scanned;
@@ -31,7 +31,7 @@ it('never returns a scan that started before the call', async () => {
 it('pauses between scans, however often it is called', async () => {
   const clock = virtualClock();
   let scans = 0;
-  const scan = sharedScan(clock, async () => ++scans);
+  const scan = createSharedScan(clock, async () => ++scans);
   const answers: Promise<number>[] = [];
   for (let tick = 0; tick < 1000; tick++) {
     answers.push(scan());
@@ -45,7 +45,7 @@ it('pauses between scans, however often it is called', async () => {
 
 it('rejects every caller of a failed scan, and scans again for the next', async () => {
   let scans = 0;
-  const scan = sharedScan(systemClock, async () => {
+  const scan = createSharedScan(systemClock, async () => {
     scans++;
     if (scans === 1) throw new Error('no table');
     return scans;

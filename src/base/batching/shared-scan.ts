@@ -7,7 +7,7 @@ import { type Clock, pause } from '../clock.ts';
 
 const min_pause_ms = 20;
 
-export function sharedScan<T>(clock: Clock, read: () => Promise<T>): () => Promise<T> {
+export function createSharedScan<T>(clock: Clock, read: () => Promise<T>): () => Promise<T> {
   let upcoming: Promise<T> | null = null;
   let previous: Promise<unknown> = Promise.resolve();
   let not_before_ms = Number.NEGATIVE_INFINITY;

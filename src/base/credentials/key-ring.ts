@@ -1,8 +1,8 @@
 /**
- * Reads, creates and rotates the key ring: the keys that encrypt secrets and sign evidence. They
- * are stored outside the database, in one JSON file of mode 0600, newest first. Each purpose
- * derives its own key from a ring key, so only this file needs a backup. Rotation adds a key. The
- * newest key encrypts and signs; older keys still decrypt and verify.
+ * Reads, creates and rotates the key ring: the keys that encrypt secrets and backups, and sign
+ * evidence. They are stored outside the database, in one JSON file of mode 0600, newest first. Each
+ * purpose derives its own key from a ring key, so only this file must be copied. Rotation adds a
+ * key. The newest key encrypts and signs; older keys still decrypt and verify.
  */
 import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import {
@@ -38,7 +38,7 @@ export interface KeyRing {
 }
 
 /** The use of a derived key. Two purposes never share a key. */
-export type KeyPurpose = 'secrets' | 'evidence';
+export type KeyPurpose = 'secrets' | 'evidence' | 'backups';
 
 const secretBytes = 32;
 const privateMode = 0o600;

@@ -17,8 +17,8 @@ afterEach(() => {
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
-test.for([0o000, 0o027, 0o077])('creates all parents with the mode, at umask %o', (mask) => {
-  process.umask(mask);
+test.for(['000', '027', '077'])('creates all parents with the mode, at umask %s', (mask) => {
+  process.umask(Number.parseInt(mask, 8));
   makeDirectory(join(directory, 'a/b/c'), 0o711);
   process.umask(umask);
   for (const path of ['a', 'a/b', 'a/b/c']) expect(modeOf(join(directory, path))).toBe(0o711);

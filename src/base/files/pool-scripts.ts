@@ -7,7 +7,7 @@ export const hiddenScript = '[script of the pool]';
 const minLength = 4;
 
 /** Hides a pool's scripts and commands in a process list. */
-export function withoutScripts(scripts: readonly (string | null | undefined)[]): (commandLine: string) => string {
+export function createScriptHider(scripts: readonly (string | null | undefined)[]): (commandLine: string) => string {
   const hiddenTexts = scripts
     .map((script) => script?.trim() ?? '')
     .filter((script) => script.length >= minLength)
@@ -17,7 +17,7 @@ export function withoutScripts(scripts: readonly (string | null | undefined)[]):
 }
 
 /** Describes in one line how a pool's script ended, with its last output and without its text. */
-export function scriptEnd(name: string, how: string, last_lines: readonly string[]): string {
+export function describeScriptEnd(name: string, ending: string, last_lines: readonly string[]): string {
   const outputLines = last_lines.map((line) => line.trim()).filter((line) => line !== '');
-  return `${name} ${how}${outputLines.length > 0 ? `: ${outputLines.join(' · ')}` : ''}`;
+  return `${name} ${ending}${outputLines.length > 0 ? `: ${outputLines.join(' · ')}` : ''}`;
 }

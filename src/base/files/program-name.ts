@@ -1,4 +1,4 @@
-/** Names the `slipway` command as a person can type it here. */
+/** Names the `slipway` command as a person can type it in the current directory. */
 import { existsSync } from 'node:fs';
 import { delimiter, join, relative } from 'node:path';
 import { packageRoot } from './package-root.ts';

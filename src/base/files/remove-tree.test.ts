@@ -5,10 +5,10 @@ import { expect, it } from 'vitest';
 import { removeTree } from './remove-tree.ts';
 
 /** Root may write anywhere, so the test runs as an unprivileged user. */
-const nobody = 65_534;
+const unprivilegedUid = 65_534;
 async function asUnprivilegedUser(work: () => Promise<void>): Promise<void> {
   if (process.geteuid?.() !== 0) return work();
-  process.seteuid?.(nobody);
+  process.seteuid?.(unprivilegedUid);
   try {
     await work();
   } finally {
@@ -18,7 +18,7 @@ async function asUnprivilegedUser(work: () => Promise<void>): Promise<void> {
 
 it('removes read-only directories as an unprivileged user, and follows no link', async () => {
   const home = await mkdtemp(join(tmpdir(), 'slipway-remove-'));
-  if (process.geteuid?.() === 0) await chown(home, nobody, nobody);
+  if (process.geteuid?.() === 0) await chown(home, unprivilegedUid, unprivilegedUid);
   await asUnprivilegedUser(async () => {
     const outside = join(home, 'outside');
     const tree = join(home, 'tree');
@@ -44,13 +44,13 @@ it('removes read-only directories as an unprivileged user, and follows no link',
 
 it.runIf(process.geteuid?.() === 0)('reports the file that could not be removed and the cause', async () => {
   const home = await mkdtemp(join(tmpdir(), 'slipway-remove-'));
-  await chown(home, nobody, nobody);
+  await chown(home, unprivilegedUid, unprivilegedUid);
   const tree = join(home, 'tree');
   // In a sticky directory, removing another user's file fails with EPERM, like an immutable file
   // anywhere.
   await mkdir(join(tree, 'sticky'), { recursive: true });
   await chmod(join(tree, 'sticky'), 0o1777);
-  await chown(tree, nobody, nobody);
+  await chown(tree, unprivilegedUid, unprivilegedUid);
   await writeFile(join(tree, 'sticky', 'fixed'), 'x');
   await asUnprivilegedUser(() => expect(removeTree(tree)).rejects.toThrow(/^EPERM: .*, unlink '.*sticky.fixed'/));
   await rm(home, { recursive: true });

@@ -19,16 +19,16 @@ function ignoreMissing(error: unknown): void {
  * first if permitted. If removal still fails, the error names the file. Symbolic links do not count
  * as directories.
  */
-async function removeMadeWritable(directory: string): Promise<void> {
+async function makeWritableAndRemove(directory: string): Promise<void> {
   await chmod(directory, 0o700).catch(() => {});
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);
-    await (entry.isDirectory() ? removeMadeWritable(path) : unlink(path)).catch(ignoreMissing);
+    await (entry.isDirectory() ? makeWritableAndRemove(path) : unlink(path)).catch(ignoreMissing);
   }
   await rmdir(directory);
 }
 
-export async function kindOf(path: string): Promise<'absent' | 'directory' | 'other'> {
+export async function readKind(path: string): Promise<'absent' | 'directory' | 'other'> {
   try {
     return (await lstat(path)).isDirectory() ? 'directory' : 'other';
   } catch (error) {
@@ -38,14 +38,14 @@ export async function kindOf(path: string): Promise<'absent' | 'directory' | 'ot
 }
 
 export async function removeTree(path: string): Promise<void> {
-  const kind = await kindOf(path);
+  const kind = await readKind(path);
   if (kind === 'absent') return;
   if (kind === 'other') return unlink(path);
   try {
     await rm(path, { recursive: true, force: true });
   } catch (error) {
     if (!permissionCodes.has(errorCode(error))) throw error;
-    await removeMadeWritable(path).catch(ignoreMissing);
+    await makeWritableAndRemove(path).catch(ignoreMissing);
   }
 }
 
@@ -54,7 +54,7 @@ export async function removeTree(path: string): Promise<void> {
  */
 export async function emptyDirectory(path: string): Promise<void> {
   // Following a link would delete files outside the tree.
-  if ((await kindOf(path)) === 'other') await unlink(path);
+  if ((await readKind(path)) === 'other') await unlink(path);
   await mkdir(path, { recursive: true, mode: 0o700 });
   await chmod(path, 0o700);
   for (const name of await readdir(path)) await removeTree(join(path, name));

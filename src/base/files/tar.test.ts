@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { archived, firstFile, packed } from './tar.ts';
+import { createTar, createTarGz, firstFile } from './tar.ts';
 
 test('writes names, bytes and times that tar reads, for files of any size', () => {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-tar-'));
@@ -14,7 +14,7 @@ test('writes names, bytes and times that tar reads, for files of any size', () =
     'a/long': 'y'.repeat(1300),
   };
   const entries = Object.entries(bodies).map(([name, body]) => ({ name, body: Buffer.from(body) }));
-  writeFileSync(join(dir, 'a.tar.gz'), packed(entries, new Date('2030-01-02T03:04:05Z')));
+  writeFileSync(join(dir, 'a.tar.gz'), createTarGz(entries, new Date('2030-01-02T03:04:05Z')));
   const tar = (...args: string[]) =>
     execFileSync('tar', args, { cwd: dir, env: { ...process.env, TZ: 'UTC' } }).toString();
   const listing = tar('-tzvf', 'a.tar.gz');
@@ -26,7 +26,7 @@ test('writes names, bytes and times that tar reads, for files of any size', () =
 });
 
 test('refuses a name that is too long', () => {
-  expect(() => packed([{ name: 'a'.repeat(101), body: Buffer.alloc(0) }], new Date(0))).toThrow('too long');
+  expect(() => createTarGz([{ name: 'a'.repeat(101), body: Buffer.alloc(0) }], new Date(0))).toThrow('too long');
 });
 
 test('keeps directories, modes and owners', () => {
@@ -35,7 +35,7 @@ test('keeps directories, modes and owners', () => {
     { name: 'a/', body: Buffer.alloc(0), directory: true, mode: 0o700, owner },
     { name: 'a/b', body: Buffer.from('c'), mode: 0o640, owner },
   ];
-  const listing = execFileSync('tar', ['-tvf', '-', '--numeric-owner'], { input: archived(entries, new Date(0)) });
+  const listing = execFileSync('tar', ['-tvf', '-', '--numeric-owner'], { input: createTar(entries, new Date(0)) });
   expect(listing.toString()).toMatch(/^drwx------ 1000\/1001 .*a\/\n-rw-r----- 1000\/1001 .*a\/b\n$/);
 });
 
@@ -46,5 +46,5 @@ test('finds the first file after directories and extended headers', () => {
   const archive = execFileSync('tar', ['--format=pax', '-C', dir, '-cf', '-', '.']);
   rmSync(dir, { recursive: true });
   expect(firstFile(archive)?.toString()).toBe('x'.repeat(700));
-  expect(firstFile(archived([], new Date(0)))).toBeNull();
+  expect(firstFile(createTar([], new Date(0)))).toBeNull();
 });

@@ -48,13 +48,13 @@ function header({ name, body, directory = false, mode = 0o600, owner }: Entry, a
 
 const padding = (length: number) => Buffer.alloc((blockBytes - (length % blockBytes)) % blockBytes);
 
-export function archived(entries: readonly Entry[], at: Date): Buffer {
+export function createTar(entries: readonly Entry[], at: Date): Buffer {
   const at_seconds = Math.floor(at.getTime() / 1000);
   const blocks = entries.flatMap((entry) => [header(entry, at_seconds), entry.body, padding(entry.body.length)]);
   return Buffer.concat([...blocks, Buffer.alloc(2 * blockBytes)]);
 }
 
-export const packed = (entries: readonly Entry[], at: Date): Buffer => gzipSync(archived(entries, at));
+export const createTarGz = (entries: readonly Entry[], at: Date): Buffer => gzipSync(createTar(entries, at));
 
 const sizeAt = 124;
 const kindAt = 156;

@@ -11,7 +11,7 @@ const parsed: [name: string, url: string, urls: string[], target: string][] = [
     'primary',
   ],
   [
-    'several servers accept writes by default',
+    'several servers, of which one must accept writes by default',
     'postgres://me:pw@a:1,b:2/db?sslmode=require',
     ['postgres://me:pw@a:1/db?sslmode=require', 'postgres://me:pw@b:2/db?sslmode=require'],
     'read-write',

@@ -18,18 +18,19 @@ export class DatabaseUrlError extends Error {
 }
 
 const shape = /^(?<scheme>postgres(?:ql)?:\/\/)(?<authority>[^/?#]*)(?<path>\/[^?#]*)?(?:\?(?<query>[^#]*))?$/;
-const unreadable = () => new DatabaseUrlError('the database URL must be like postgres://user:password@host:5432/name');
+const invalidUrlError = () =>
+  new DatabaseUrlError('the database URL must be like postgres://user:password@host:5432/name');
 
 function split(url: string) {
   const { scheme, authority = '', path = '', query = '' } = shape.exec(url)?.groups ?? {};
-  if (scheme === undefined) throw unreadable();
+  if (scheme === undefined) throw invalidUrlError();
   const at = authority.lastIndexOf('@') + 1;
   return { scheme, account: authority.slice(0, at), servers: authority.slice(at), path, query };
 }
 
-/** Refuses for example a password with an unescaped slash. An empty host is allowed. */
-function readable(url: string): string {
-  if (!URL.canParse(url.replace(/@(?=[/?]|$)/, '@host'))) throw unreadable();
+/** Throws for example for a password with an unescaped slash. An empty host is allowed. */
+function requireParsable(url: string): string {
+  if (!URL.canParse(url.replace(/@(?=[/?]|$)/, '@host'))) throw invalidUrlError();
   return url;
 }
 
@@ -56,19 +57,19 @@ export function parseDatabaseUrl(url: string): DatabaseUrl {
   const parameters = new URLSearchParams(query);
   const given = parameters.get('target_session_attrs');
   parameters.delete('target_session_attrs');
-  const listed = parameters.get('host');
+  const hostParameter = parameters.get('host');
   const urlOf = (server: string, changed: Record<string, string> = {}) => {
     const all = new URLSearchParams(parameters);
     for (const [name, value] of Object.entries(changed)) value === '' ? all.delete(name) : all.set(name, value);
     return `${scheme}${account}${server}${path}${all.size > 0 ? `?${all}` : ''}`;
   };
-  const hosts = (listed ?? servers).split(',');
+  const hosts = (hostParameter ?? servers).split(',');
   if (hosts.length > 1 && hosts.includes('')) throw new DatabaseUrlError('the database URL lists an empty host');
   const target = targetFrom(given, hosts.length);
-  if (hosts.length === 1) return { urls: [readable(given === null ? url : urlOf(servers))], target };
-  if (listed === null) return { urls: hosts.map((host) => readable(urlOf(host))), target };
+  if (hosts.length === 1) return { urls: [requireParsable(given === null ? url : urlOf(servers))], target };
+  if (hostParameter === null) return { urls: hosts.map((host) => requireParsable(urlOf(host))), target };
   const ports = portsFor(hosts, parameters.get('port'));
-  return { urls: hosts.map((host, index) => readable(urlOf('', { host, port: ports[index] ?? '' }))), target };
+  return { urls: hosts.map((host, index) => requireParsable(urlOf('', { host, port: ports[index] ?? '' }))), target };
 }
 
 /** The URL without its password and query. */

@@ -2,6 +2,7 @@
  * Watches a server's certificate and key. New connections use renewed files without a restart, and
  * open connections continue. A certificate and key that do not match are ignored.
  */
+import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Clock } from '../clock.ts';
@@ -23,11 +24,18 @@ interface Reloadable {
 }
 
 export interface TlsFiles extends TlsPair {
+  /** The time of the certificate that new connections use. */
+  validity(): { starts_at: Date; ends_at: Date };
   /** Checks every few seconds, and at once on SIGHUP. Returns a function that stops watching. */
   follow(server: object, options: { clock: Clock; log: Pick<Log, 'info' | 'warn'>; every_ms?: number }): () => void;
 }
 
 const defaultEveryMs = 10_000;
+
+const validityOf = ({ cert }: TlsPair) => {
+  const { validFromDate, validToDate } = new X509Certificate(cert);
+  return { starts_at: validFromDate, ends_at: validToDate };
+};
 
 const isSame = (a: TlsPair, b: TlsPair) => a.cert.equals(b.cert) && a.key.equals(b.key);
 
@@ -36,8 +44,10 @@ export async function openTlsFiles({ tls_cert, tls_key }: TlsSettings): Promise<
   if (tls_cert === null || tls_key === null) return null;
   const read = async (): Promise<TlsPair> => ({ cert: await readFile(tls_cert), key: await readFile(tls_key) });
   const first = await read();
+  let inUse = first;
   return {
     ...first,
+    validity: () => validityOf(inUse),
     follow(server, { clock, log, every_ms = defaultEveryMs }) {
       let lastRead = first;
       let isUnreadable = false;
@@ -64,6 +74,7 @@ export async function openTlsFiles({ tls_cert, tls_key }: TlsSettings): Promise<
           return;
         }
         (server as Reloadable).setSecureContext?.(next);
+        inUse = next;
         log.info(files, 'the new TLS files are in use');
       };
       /** Runs one check at a time; `check` logs its own failures. */

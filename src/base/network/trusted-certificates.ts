@@ -14,4 +14,5 @@ const defaults = (): readonly string[] => tls.getCACertificates?.('default') ?? 
  * Returns undefined to leave the choice to Node. A list replaces Node's own list, so it includes
  * the default authorities.
  */
-export const trustedWith = (ca: string | null): string[] | undefined => (ca === null ? undefined : [...defaults(), ca]);
+export const trustedCertificates = (ca: string | null): string[] | undefined =>
+  ca === null ? undefined : [...defaults(), ca];

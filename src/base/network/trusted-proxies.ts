@@ -1,6 +1,6 @@
 /**
  * Matches the proxies whose forwarding headers are trusted. `--trusted-proxies` is a list of
- * addresses and networks.
+ * addresses, networks, and the names `loopback` and `private`.
  */
 import { BlockList, isIP } from 'node:net';
 

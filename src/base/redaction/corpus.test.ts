@@ -16,7 +16,7 @@ const contexts: Record<string, (secret: string) => string> = {
   'an assignment': (secret) => `export UPSTREAM=${secret}`,
   JSON: (secret) => JSON.stringify({ kind: 'upstream', value: secret, retries: 3 }),
   'JSON in JSON': (secret) => JSON.stringify({ msg: JSON.stringify({ value: `\n${secret}` }) }),
-  'an address': (secret) => `GET https://api.example.com/v1/items?page=2&k=${secret}&x=1`,
+  'a URL': (secret) => `GET https://api.example.com/v1/items?page=2&k=${secret}&x=1`,
   'a header': (secret) => `Upstream-Id: ${secret}`,
   'a flag': (secret) => `run --upstream ${secret} --verbose`,
   YAML: (secret) => `upstream:\n  value: ${secret}\n  retries: 3`,
@@ -120,7 +120,7 @@ const redactWithAllPatterns = (text: string): string =>
   patterns
     .filter(({ keywords, keyword_outside }) => !keyword_outside || keywords.some((keyword) => text.includes(keyword)))
     .reduce(
-      (left, { find, leaves = '', ends = '' }) => left.replaceAll(find, `${leaves}${redactionMark}${ends}`),
+      (result, { find, before = '', after = '' }) => result.replaceAll(find, `${before}${redactionMark}${after}`),
       text,
     );
 

@@ -18,8 +18,8 @@ export interface OpenKey {
 const kind = '[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----';
 export const keyBegin = `-----BEGIN ${kind}`;
 export const keyEnd = `-----END ${kind}`;
-const begins = new RegExp(keyBegin);
-const ends = new RegExp(keyEnd);
+const beginPattern = new RegExp(keyBegin);
+const endPattern = new RegExp(keyEnd);
 
 const encoded = /^[A-Za-z0-9+/]+={0,2}$/;
 const header = /^(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): /;
@@ -29,7 +29,7 @@ const maxLines = 400;
 
 /** Whether a line may be the middle or the end of a key that began earlier. */
 export const mayContinueKey = (line: string): boolean =>
-  ends.test(line) || (line.length >= minWidth && encoded.test(line.slice(-minWidth)));
+  endPattern.test(line) || (line.length >= minWidth && encoded.test(line.slice(-minWidth)));
 
 /** Strips the line prefix, quotes and the line ending of a source text. */
 const stripLine = (line: string, margin: number) =>
@@ -55,10 +55,10 @@ export interface KeyLines {
 }
 
 /** `mark` replaces lines of a key; pass it when lines that are already redacted are read again. */
-export function followKeyLines(openKeys: ReadonlyMap<string, OpenKey> = new Map(), mark?: string): KeyLines {
+export function createKeyLines(openKeys: ReadonlyMap<string, OpenKey> = new Map(), mark?: string): KeyLines {
   const open = new Map([...openKeys].map(([stream, key]) => [stream, { ...key }]));
 
-  const continues = (key: OpenKey, line: string): boolean => {
+  const belongsToKey = (key: OpenKey, line: string): boolean => {
     if (++key.lines > maxLines) return false;
     if (line === mark) return true;
     const body = bodyOf(line, key);
@@ -73,19 +73,19 @@ export function followKeyLines(openKeys: ReadonlyMap<string, OpenKey> = new Map(
   return {
     isInside(stream, line) {
       const key = open.get(stream);
-      const end = key ? ends.exec(line) : null;
+      const end = key ? endPattern.exec(line) : null;
       if (end) {
         open.delete(stream);
         return encoded.test(stripLine(line.slice(0, end.index), 0));
       }
-      const begin = begins.exec(line);
+      const begin = beginPattern.exec(line);
       if (begin) {
-        if (ends.test(line.slice(begin.index))) open.delete(stream);
+        if (endPattern.test(line.slice(begin.index))) open.delete(stream);
         else open.set(stream, { margin: begin.index, width: null, ended: false, lines: 0 });
         return false;
       }
       if (!key || line.trim() === '') return false;
-      const inside = continues(key, line);
+      const inside = belongsToKey(key, line);
       if (!inside) open.delete(stream);
       return inside;
     },

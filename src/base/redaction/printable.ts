@@ -5,10 +5,10 @@
 import { stripVTControlCharacters } from 'node:util';
 
 /** Control characters and marks of writing direction, which can disguise the content of a line. */
-const deceptive = /[\p{Cc}\u{2028}-\u{202e}\u{2066}-\u{2069}]/gu;
+const deceptiveCharacters = /[\p{Cc}\u{2028}-\u{202e}\u{2066}-\u{2069}]/gu;
 
 const neutralize = (line: string): string =>
-  stripVTControlCharacters(line).replaceAll('\t', '    ').replace(deceptive, ' ');
+  stripVTControlCharacters(line).replaceAll('\t', '    ').replace(deceptiveCharacters, ' ');
 
 /** Makes a single line safe to print. */
 export const printable = (line: string): string => neutralize(line).trimEnd();

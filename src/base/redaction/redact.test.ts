@@ -85,9 +85,9 @@ test.for([
   expect(builtInRedactor.value(redacted)).toEqual(redacted);
   const numbered = lines.map((line, seq) => ({ seq, stream: 'stdout', line }));
   const mixed = numbered.flatMap((each) => [each, { ...each, stream: 'stderr', line: 'tick' }]);
-  const left = builtInRedactor.value(mixed);
-  expect(JSON.stringify(left)).not.toContain('planted');
-  expect(left.filter(({ line }) => line === 'tick')).toHaveLength(lines.length);
+  const redactedMix = builtInRedactor.value(mixed);
+  expect(JSON.stringify(redactedMix)).not.toContain('planted');
+  expect(redactedMix.filter(({ line }) => line === 'tick')).toHaveLength(lines.length);
 });
 
 test('leaves prose about keys alone', () => {

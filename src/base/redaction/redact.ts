@@ -4,7 +4,7 @@
  * two places, gives the same text.
  */
 
-import { followKeyLines } from './key-lines.ts';
+import { createKeyLines } from './key-lines.ts';
 import { createKeywordScan } from './keyword-scan.ts';
 import { type Pattern, patterns } from './patterns.ts';
 import { everyNameKeyword, isPluralName, isSecretName } from './secret-names.ts';
@@ -87,9 +87,9 @@ type Replacement = (text: string) => string;
 type Search = (text: string) => readonly Replacement[] | undefined;
 
 const replacementOf =
-  ({ find, leaves = '', ends = '' }: Pattern): Replacement =>
+  ({ find, before = '', after = '' }: Pattern): Replacement =>
   (text) =>
-    text.replaceAll(find, `${leaves}${redactionMark}${ends}`);
+    text.replaceAll(find, `${before}${redactionMark}${after}`);
 
 const replacements = patterns.map(replacementOf);
 
@@ -151,7 +151,7 @@ export function createRedactor(
     isSecretName(name) ? redactSecret(name, value) : walk(value);
   /** Recognizes a key spread over several lines, and the value after a secret flag. */
   const redactList = (values: readonly unknown[]): unknown[] => {
-    const keys = followKeyLines(undefined, redactionMark);
+    const keys = createKeyLines(undefined, redactionMark);
     return values.map((value, at) => {
       if (typeof value === 'string')
         return keys.isInside('', value) || (isSecretFlag(values[at - 1]) && !value.startsWith('-'))

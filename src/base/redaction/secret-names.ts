@@ -41,7 +41,7 @@ export const isSecretName = (name: string): boolean => longSecretName.test(name)
 /** A number under a plural name is a count, as in `max_tokens: 100`. */
 export const isPluralName = (name: string): boolean => /s$/i.test(name);
 
-const shorts = ['pass', 'pwd', 'pw'];
+const shortNames = ['pass', 'pwd', 'pw'];
 
 /** A cheap filter: a text without any of these keywords contains no secret name. */
 export const nameKeywords = {
@@ -50,7 +50,7 @@ export const nameKeywords = {
   token: ['token', 'cred'],
   header: ['authorization', 'cookie'],
   // In JSON inside a string, the closing quote after a name is escaped, so a backslash follows.
-  short: shorts.flatMap((name) => ['=', ':', '"', "'", '\\', ' ', '\t'].map((after) => `${name}${after}`)),
+  short: shortNames.flatMap((name) => ['=', ':', '"', "'", '\\', ' ', '\t'].map((after) => `${name}${after}`)),
 } as const;
 
 export const everyNameKeyword: readonly string[] = Object.values(nameKeywords).flat();

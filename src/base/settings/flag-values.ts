@@ -6,7 +6,7 @@ export class SettingsError extends Error {
   override name = 'SettingsError';
 }
 
-/** Longer than a load balancer usually takes to notice a check that fails. */
+/** A load balancer usually notices a failing check within this time. */
 export const defaultDrainSeconds = 10;
 
 const loopbackHosts = ['127.0.0.1', '::1', 'localhost'];
@@ -20,10 +20,10 @@ export function refuseOpenListening(settings: {
   behind_proxy: boolean;
 }): void {
   if ((settings.tls_cert === null) !== (settings.tls_key === null))
-    throw new SettingsError('--tls-cert and --tls-key go together');
+    throw new SettingsError('--tls-cert and --tls-key must be set together');
   if (!isLoopback(settings.host) && !settings.tls_cert && !settings.behind_proxy) {
     throw new SettingsError(
-      `--host ${settings.host} is beyond loopback: give --tls-cert and --tls-key, or --behind-proxy if a proxy in front terminates TLS`,
+      `--host ${settings.host} is not a loopback address: set --tls-cert and --tls-key, or --behind-proxy if a proxy terminates TLS`,
     );
   }
 }
@@ -42,16 +42,16 @@ export function levelFrom(given: string): string {
   return given;
 }
 
-export function httpAddress(flag: string, given: string | null): string | null {
+export function httpUrlFrom(flag: string, given: string | null): string | null {
   if (given !== null && !/^https?:$/.test(URL.parse(given)?.protocol ?? ''))
-    throw new SettingsError(`--${flag} must be an http or https address, not ${given}`);
+    throw new SettingsError(`--${flag} must be an http or https URL, not ${given}`);
   return given;
 }
 
-/** Requests to this address contain the token of a cloud account. */
-export function secureAddress(flag: string, given: string | null): string | null {
+/** Requests to this URL contain the token of a cloud account. */
+export function secureUrlFrom(flag: string, given: string | null): string | null {
   if (given !== null && URL.parse(given)?.protocol !== 'https:')
-    throw new SettingsError(`--${flag} must be an https address, not ${given}`);
+    throw new SettingsError(`--${flag} must be an https URL, not ${given}`);
   return given;
 }
 
@@ -64,7 +64,7 @@ export function connectionsFrom(given: string | null): number {
   return connections;
 }
 
-export function databaseUrl(flag: string, given: string | null): string | null {
+export function databaseUrlFrom(flag: string, given: string | null): string | null {
   try {
     if (given !== null) parseDatabaseUrl(given);
     return given;
@@ -79,7 +79,7 @@ export function proxiesFrom(
   { host, behind_proxy }: { host: string; behind_proxy: boolean },
 ): string[] {
   if (!behind_proxy) {
-    if (given !== null) throw new SettingsError('--trusted-proxies goes with --behind-proxy');
+    if (given !== null) throw new SettingsError('--trusted-proxies requires --behind-proxy');
     return [];
   }
   if (given === null) {
@@ -97,7 +97,7 @@ export function proxiesFrom(
   return list;
 }
 
-export function drainSeconds(given: string | null, database_url: string | null): number {
+export function drainSecondsFrom(given: string | null, database_url: string | null): number {
   if (given === null) return database_url === null ? 0 : defaultDrainSeconds;
   const seconds = Number(given);
   if (!Number.isFinite(seconds) || seconds < 0 || seconds > 3600)
@@ -105,7 +105,32 @@ export function drainSeconds(given: string | null, database_url: string | null):
   return seconds;
 }
 
-export function engineAddress(given: string): string {
+export interface BackupSchedule {
+  /** The directory of the backups. */
+  to: string;
+  every_seconds: number;
+  /** How many backups stay there. */
+  keep: number;
+}
+
+const minBackupSeconds = 60;
+
+/** Null without a directory. */
+export function backupScheduleFrom(
+  to: string | null,
+  every: string | null,
+  keep: string | null,
+): BackupSchedule | null {
+  if (to === null) return null;
+  const schedule = { to, every_seconds: Number(every), keep: Number(keep) };
+  if (!Number.isFinite(schedule.every_seconds) || schedule.every_seconds < minBackupSeconds)
+    throw new SettingsError(`--backup-every-seconds must be a number from ${minBackupSeconds}, not ${every}`);
+  if (!Number.isInteger(schedule.keep) || schedule.keep < 1)
+    throw new SettingsError(`--backup-keep must be a whole number from 1, not ${keep}`);
+  return schedule;
+}
+
+export function engineUrlFrom(given: string): string {
   if (!/^(unix:\/\/\/|(tcp|https?):\/\/[^/]+\/?$)/.test(given))
     throw new SettingsError(`--docker-host must be like unix:///var/run/docker.sock or tcp://host:2376, not ${given}`);
   return given;

@@ -1,4 +1,4 @@
-/** How the server reads its settings from the environment. */
+/** Tests how the server reads its settings from flags and the environment. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { defaultDrainSeconds, SettingsError } from './flag-values.ts';
@@ -6,7 +6,7 @@ import { readSettings } from './settings.ts';
 
 const token = 'four-and-twenty-characters';
 
-test('takes the admin token without the line break that a secret from a file ends with', () => {
+test('reads the admin token without the line break at the end of a secret from a file', () => {
   expect(readSettings([], { SLIPWAY_ADMIN_TOKEN: `${token}\n` }).admin_token).toBe(token);
   expect(readSettings([], { SLIPWAY_ADMIN_TOKEN: `${token}\r\n` }).admin_token).toBe(token);
   expect(readSettings([], {}).admin_token).toBeNull();
@@ -24,6 +24,19 @@ test('accepts a database URL with several servers and refuses an unknown target,
   const refused = () => readSettings([], { SLIPWAY_DATABASE_URL: url.replace('read-write', 'standby') });
   expect(refused).toThrow('--database-url: target_session_attrs must be any, read-write, primary, not standby');
   expect(refused).not.toThrow(/hidden/);
+});
+
+test('schedules backups only with a directory, and refuses times and numbers that are too small', () => {
+  expect(readSettings(['--backup-keep', '3'], {}).backups).toBeNull();
+  const flags = ['--backup-to', '/backups', '--backup-every-seconds', '3600'];
+  expect(readSettings(flags, {}).backups).toEqual({ to: '/backups', every_seconds: 3600, keep: 14 });
+  for (const bad of [
+    '--backup-every-seconds=59',
+    '--backup-every-seconds=daily',
+    '--backup-keep=0',
+    '--backup-keep=1.5',
+  ])
+    expect(() => readSettings([...flags, bad], {})).toThrow(SettingsError);
 });
 
 test('drains by default only with a database that other replicas can share', () => {

@@ -2,25 +2,29 @@
 import { parseArgs } from 'node:util';
 import { tokenWeakness } from '../credentials/token-weakness.ts';
 import {
+  type BackupSchedule,
+  backupScheduleFrom,
   connectionsFrom,
-  databaseUrl,
+  databaseUrlFrom,
   defaultDrainSeconds,
-  drainSeconds,
-  engineAddress,
-  httpAddress,
+  drainSecondsFrom,
+  engineUrlFrom,
+  httpUrlFrom,
   levelFrom,
   portFrom,
   proxiesFrom,
   refuseOpenListening,
   SettingsError,
-  secureAddress,
+  secureUrlFrom,
 } from './flag-values.ts';
 
 export interface ServerSettings {
   host: string;
   port: number;
   data_dir: string;
+  /** Null for the embedded database. */
   database_url: string | null;
+  /** The same database with the role that owns the tables; null if `database_url` has that role. */
   owner_database_url: string | null;
   /** The connections of this replica to the database, all pools together. */
   database_connections: number;
@@ -39,17 +43,18 @@ export interface ServerSettings {
   docker_cert_dir: string | null;
   docker_auth_file: string | null;
   docker_allow_host_access: boolean;
-  /** Null for the default EC2 addresses. */
+  /** Null for the default EC2 URLs. */
   ec2_endpoint: string | null;
   /** Null for Azure's public cloud. */
   azure_endpoint: string | null;
   azure_allow_roles_anywhere: boolean;
   /**
-   * Heartbeats per second and replica. The assigned intervals grow with the fleet to stay below it.
+   * Target heartbeats per second and replica. Assigned intervals grow with the fleet to keep it.
    */
   beat_rate: number;
-  /** A console session ends after this long without use, and this long after sign-in. */
+  /** A console session ends after this long without use. */
   session_idle_seconds: number;
+  /** A console session ends this long after sign-in, even if it is used. */
   session_max_seconds: number;
   /** Failed tokens that one address may send before it is rate-limited. */
   token_failures: number;
@@ -63,11 +68,16 @@ export interface ServerSettings {
   task_key_overlap_seconds: number;
   /** How long the server serves after SIGTERM while `/readyz` answers 503. */
   drain_seconds: number;
+  /** An operator says that the database was restored since the last start. */
+  restored: boolean;
+  /** Null without scheduled backups. */
+  backups: BackupSchedule | null;
   log_level: string;
   /** The OTLP collector of traces, or null. */
   otlp_endpoint: string | null;
   otlp_logs_endpoint: string | null;
   loki_endpoint: string | null;
+  /** The path of slipway.yaml, or null. */
   config: string | null;
   admin_token: string | null;
   /** The source of each setting, by name: the flag, the variable, or `default`. */
@@ -84,7 +94,7 @@ export const serverFlags: Record<string, Flag> = {
   host: {
     type: 'string',
     value: '127.0.0.1',
-    says: 'address to listen on; beyond loopback this requires TLS or --behind-proxy',
+    says: 'address to listen on; any but a loopback address requires TLS or --behind-proxy',
   },
   port: { type: 'string', value: '7070', says: 'port to listen on; 0 picks a free one' },
   'data-dir': {
@@ -98,16 +108,16 @@ export const serverFlags: Record<string, Flag> = {
   },
   'owner-database-url': {
     type: 'string',
-    says: 'the same database as the role that owns the tables, if the role of --database-url may only use them',
+    says: 'URL of the same database, with the role that owns the tables; needed if the role of --database-url may only use them',
   },
   'database-connections': {
     type: 'string',
     value: '29',
-    says: 'most connections of this replica to the database, from 12; PostgreSQL must allow them for all replicas',
+    says: 'maximum number of connections of this replica to the database, at least 12; PostgreSQL must allow them for all replicas',
   },
   'public-url': {
     type: 'string',
-    says: 'where agents and people reach this server, if not at the address it listens on',
+    says: 'URL under which agents and people reach this server, if it differs from the address to listen on',
   },
   'public-ca': {
     type: 'string',
@@ -115,7 +125,7 @@ export const serverFlags: Record<string, Flag> = {
   },
   'nodes-dir': {
     type: 'string',
-    says: 'directory of local nodes; by default in the data directory, with --database-url one directory per host',
+    says: 'directory of local nodes; default: nodes in the data directory; with --database-url, a directory outside it that all replicas on this host share',
   },
   'key-file': {
     type: 'string',
@@ -123,20 +133,23 @@ export const serverFlags: Record<string, Flag> = {
   },
   'tls-cert': { type: 'string', says: 'certificate file (PEM)' },
   'tls-key': { type: 'string', says: 'key file (PEM)' },
-  'behind-proxy': { type: 'boolean', says: 'a proxy in front terminates TLS and forwards Host' },
+  'behind-proxy': { type: 'boolean', says: 'a proxy in front of the server terminates TLS and forwards Host' },
   'trusted-proxies': {
     type: 'string',
-    says: 'addresses and networks of those proxies, like 10.0.0.5,10.1.0.0/16; also loopback and private (with --host on loopback: loopback)',
+    says: 'addresses and networks of those proxies, like 10.0.0.5,10.1.0.0/16; the words `loopback` and `private` are accepted as entries. Default if --host is a loopback address: loopback',
   },
-  'allow-local-driver': { type: 'boolean', says: 'allow pools that run commands on this host even beyond loopback' },
+  'allow-local-driver': {
+    type: 'boolean',
+    says: 'allow pools that run commands on this host, even if --host is not a loopback address',
+  },
   'docker-host': {
     type: 'string',
     value: 'unix:///var/run/docker.sock',
-    says: 'Docker or Podman engine of docker pools that do not set one',
+    says: 'container engine (Docker or Podman) of docker pools that do not set docker_host',
   },
   'docker-cert-dir': {
     type: 'string',
-    says: 'directory with ca.pem, cert.pem and key.pem for engines reached over TLS',
+    says: 'directory with ca.pem, cert.pem and key.pem for container engines that are reached over TLS',
   },
   'docker-auth-file': {
     type: 'string',
@@ -156,7 +169,7 @@ export const serverFlags: Record<string, Flag> = {
   },
   'ec2-endpoint': {
     type: 'string',
-    says: 'EC2 endpoint of ec2 pools, or of a compatible service; default: the AWS addresses',
+    says: 'EC2 endpoint of ec2 pools, or of a compatible service; default: the AWS endpoints',
   },
   config: { type: 'string', says: 'YAML file with runtime classes, default budgets and the brake; see slipway.yaml' },
   'otlp-endpoint': {
@@ -174,7 +187,7 @@ export const serverFlags: Record<string, Flag> = {
   'beat-rate': {
     type: 'string',
     value: '5000',
-    says: 'target heartbeats per second per replica; the larger the fleet, the longer the intervals it assigns',
+    says: 'target heartbeats per second per replica; the larger the fleet, the longer the intervals that the server assigns',
   },
   'session-idle-seconds': {
     type: 'string',
@@ -184,7 +197,7 @@ export const serverFlags: Record<string, Flag> = {
   'session-max-seconds': {
     type: 'string',
     value: '43200',
-    says: 'a console session ends this long after sign-in, used or not',
+    says: 'a console session ends this long after sign-in, even if it is used',
   },
   'token-failures': {
     type: 'string',
@@ -215,6 +228,16 @@ export const serverFlags: Record<string, Flag> = {
     type: 'string',
     says: `after SIGTERM, the server still serves for this long while /readyz answers 503; default: ${defaultDrainSeconds} with --database-url, 0 with the embedded database, which no other replica shares`,
   },
+  restored: {
+    type: 'boolean',
+    says: 'the database was restored in a way that leaves no sign, such as point-in-time recovery: the server only observes until you run slipway restoration end. Set this flag for one start only',
+  },
+  'backup-to': {
+    type: 'string',
+    says: 'directory of scheduled backups; if replicas share it, one of them takes each backup; see slipway backup --help',
+  },
+  'backup-every-seconds': { type: 'string', value: '86400', says: 'time between two scheduled backups' },
+  'backup-keep': { type: 'string', value: '14', says: 'how many scheduled backups stay in the directory' },
   'log-level': { type: 'string', value: 'warn', says: 'trace, debug, info, warn, error or silent' },
 };
 
@@ -229,7 +252,7 @@ export const serverUsage = (): string =>
         `  --${`${flag}${type === 'string' ? ' VALUE' : ''}`.padEnd(22)} ${says}${value ? ` (default ${value})` : ''}; ${variableOf(flag)}`,
     ),
     '',
-    '  SLIPWAY_ADMIN_TOKEN sets the admin token (at least 24 characters) and ends the one it replaces.',
+    '  SLIPWAY_ADMIN_TOKEN sets the admin token (at least 24 characters) and revokes the one that it replaces.',
   ].join('\n');
 
 export function readSettings(argv: string[], environment: Record<string, string | undefined>): ServerSettings {
@@ -261,7 +284,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
   };
   const host = text('host') ?? '127.0.0.1';
   const behind_proxy = isSet('behind-proxy');
-  const database_url = databaseUrl('database-url', text('database-url'));
+  const database_url = databaseUrlFrom('database-url', text('database-url'));
   const positive = (flag: string): number => {
     const given = Number(text(flag));
     if (!Number.isFinite(given) || given <= 0)
@@ -273,7 +296,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     port: portFrom(text('port')),
     data_dir: text('data-dir') ?? '.slipway',
     database_url,
-    owner_database_url: databaseUrl('owner-database-url', text('owner-database-url')),
+    owner_database_url: databaseUrlFrom('owner-database-url', text('owner-database-url')),
     database_connections: connectionsFrom(text('database-connections')),
     public_url: text('public-url'),
     public_ca: text('public-ca'),
@@ -284,12 +307,12 @@ export function readSettings(argv: string[], environment: Record<string, string 
     behind_proxy,
     trusted_proxies: proxiesFrom(text('trusted-proxies'), { host, behind_proxy }),
     allow_local_driver: isSet('allow-local-driver'),
-    docker_host: engineAddress(text('docker-host') ?? ''),
+    docker_host: engineUrlFrom(text('docker-host') ?? ''),
     docker_cert_dir: text('docker-cert-dir'),
     docker_auth_file: text('docker-auth-file'),
     docker_allow_host_access: isSet('docker-allow-host-access'),
-    ec2_endpoint: httpAddress('ec2-endpoint', text('ec2-endpoint')),
-    azure_endpoint: secureAddress('azure-endpoint', text('azure-endpoint')),
+    ec2_endpoint: httpUrlFrom('ec2-endpoint', text('ec2-endpoint')),
+    azure_endpoint: secureUrlFrom('azure-endpoint', text('azure-endpoint')),
     azure_allow_roles_anywhere: isSet('azure-allow-roles-anywhere'),
     beat_rate: positive('beat-rate'),
     session_idle_seconds: positive('session-idle-seconds'),
@@ -299,20 +322,22 @@ export function readSettings(argv: string[], environment: Record<string, string 
     credential_grace_seconds: seconds('credential-grace-seconds'),
     task_key_seconds: seconds('task-key-seconds'),
     task_key_overlap_seconds: positive('task-key-overlap-seconds'),
-    drain_seconds: drainSeconds(text('drain-seconds'), database_url),
+    drain_seconds: drainSecondsFrom(text('drain-seconds'), database_url),
+    restored: isSet('restored'),
+    backups: backupScheduleFrom(text('backup-to'), text('backup-every-seconds'), text('backup-keep')),
     log_level: levelFrom(text('log-level') ?? 'warn'),
-    otlp_endpoint: httpAddress('otlp-endpoint', text('otlp-endpoint')),
-    otlp_logs_endpoint: httpAddress('otlp-logs-endpoint', text('otlp-logs-endpoint')),
-    loki_endpoint: httpAddress('loki-endpoint', text('loki-endpoint')),
+    otlp_endpoint: httpUrlFrom('otlp-endpoint', text('otlp-endpoint')),
+    otlp_logs_endpoint: httpUrlFrom('otlp-logs-endpoint', text('otlp-logs-endpoint')),
+    loki_endpoint: httpUrlFrom('loki-endpoint', text('loki-endpoint')),
     config: text('config'),
     // A secret that was made from a file often ends with a line break.
     admin_token: environment.SLIPWAY_ADMIN_TOKEN?.trim() ?? null,
     sources: Object.fromEntries(Object.keys(serverFlags).map((flag) => [flag.replaceAll('-', '_'), sourceOf(flag)])),
   };
   if (settings.owner_database_url !== null && settings.database_url === null)
-    throw new SettingsError('--owner-database-url goes with --database-url');
+    throw new SettingsError('--owner-database-url requires --database-url');
   refuseOpenListening(settings);
   const weakness = settings.admin_token === null ? undefined : tokenWeakness(settings.admin_token);
-  if (weakness) throw new SettingsError(`SLIPWAY_ADMIN_TOKEN ${weakness}; make one with: openssl rand -hex 32`);
+  if (weakness) throw new SettingsError(`SLIPWAY_ADMIN_TOKEN ${weakness}; create one with: openssl rand -hex 32`);
   return settings;
 }

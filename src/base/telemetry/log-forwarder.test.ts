@@ -124,7 +124,7 @@ test('retries temporary failures, and drops and counts permanent refusals', asyn
   expect(loki.figures()).toEqual({ receiver: 'loki', sent: 1, dropped: 2, waiting: 0 });
 });
 
-test('drops lines beyond the queue, and makes no caller wait for an absent receiver', async () => {
+test('drops lines beyond the queue, and makes no caller wait if the receiver does not answer', async () => {
   const forwarder = createLogForwarder({
     ...parts,
     retries_ms: [60_000],

@@ -62,7 +62,7 @@ export function createLogForwarder({
   retries_ms = defaultRetriesMs,
 }: ForwarderParts): LogForwarder {
   const waiting: ForwardedLine[] = [];
-  const stopping = new AbortController();
+  const stopController = new AbortController();
   let sent = 0;
   let dropped = 0;
   let running: Promise<void> | null = null;
@@ -92,15 +92,15 @@ export function createLogForwarder({
         sent += batch.length;
         return;
       }
-      if (!isTemporary(status) || wait === null || stopping.signal.aborted) {
+      if (!isTemporary(status) || wait === null || stopController.signal.aborted) {
         dropped += batch.length;
         // On stop, do not try the other batches after one has failed.
-        if (stopping.signal.aborted) dropped += waiting.splice(0).length;
+        if (stopController.signal.aborted) dropped += waiting.splice(0).length;
         const facts = { receiver: receiver.name, status, lines: batch.length, dropped };
         log.warn(facts, 'log lines could not be forwarded; our own store has them');
         return;
       }
-      await pause(clock, wait, stopping.signal);
+      await pause(clock, wait, stopController.signal);
     }
   };
 
@@ -118,13 +118,13 @@ export function createLogForwarder({
     },
     figures: () => ({ receiver: receiver.name, sent, dropped, waiting: waiting.length }),
     async stop() {
-      stopping.abort();
+      stopController.abort();
       await running;
     },
   };
 }
 
-/** The latest time of both formats. One later time makes a receiver refuse the whole batch. */
+/** The latest time that both formats allow. One later time makes a receiver refuse the batch. */
 const maxNanos = 2n ** 63n - 1n;
 
 function nanosOf(at: string): string {
@@ -133,10 +133,10 @@ function nanosOf(at: string): string {
 }
 
 /**
- * Moves credentials from the address to a header, since `fetch` rejects them in URLs and they must
+ * Moves credentials from the URL to a header, since `fetch` rejects them in URLs and they must
  * not be logged.
  */
-function addressOf(endpoint: string, path: string): Pick<LogReceiver, 'url' | 'headers'> {
+function endpointFields(endpoint: string, path: string): Pick<LogReceiver, 'url' | 'headers'> {
   const url = new URL(endpoint);
   const { username, password } = url;
   url.username = '';
@@ -153,7 +153,7 @@ const byStream = (lines: readonly ForwardedLine[]) => Map.groupBy(lines, ({ stre
 
 export const lokiReceiver = (endpoint: string): LogReceiver => ({
   name: 'loki',
-  ...addressOf(endpoint, '/loki/api/v1/push'),
+  ...endpointFields(endpoint, '/loki/api/v1/push'),
   write: (lines) => ({
     streams: [...byStream(lines)].map(([stream, streamLines]) => ({
       stream: { service_name: 'slipway-node', stream },
@@ -167,7 +167,7 @@ const info = { severityNumber: 9, severityText: 'INFO' };
 
 export const otlpReceiver = (endpoint: string): LogReceiver => ({
   name: 'otlp',
-  ...addressOf(endpoint, '/v1/logs'),
+  ...endpointFields(endpoint, '/v1/logs'),
   write: (lines) => ({
     resourceLogs: [
       {

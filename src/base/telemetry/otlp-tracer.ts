@@ -16,7 +16,7 @@ const kinds = { internal: 1, server: 2 } as const;
 const failedStatus = 2;
 
 export interface OtlpParts {
-  /** The collector's address, like http://localhost:4318; `/v1/traces` is appended. */
+  /** The collector's URL, like http://localhost:4318; `/v1/traces` is appended. */
   endpoint: string;
   version: string;
   /** The service name; the server's by default. */
@@ -68,8 +68,8 @@ export function otlpTracer({
     'service.version': version,
     'service.instance.id': replica_id,
   });
-  const waiting: Span[] = [];
-  const stopping = new AbortController();
+  const queue: Span[] = [];
+  const stopController = new AbortController();
   let lost = 0;
 
   const send = async (spans: Span[]) => {
@@ -88,8 +88,8 @@ export function otlpTracer({
     }
   };
   const flush = async () => {
-    while (waiting.length > 0) {
-      const batch = waiting.splice(0, batchSize);
+    while (queue.length > 0) {
+      const batch = queue.splice(0, batchSize);
       try {
         await send(batch);
       } catch (error) {
@@ -100,20 +100,20 @@ export function otlpTracer({
     }
   };
   const run = async () => {
-    while (!stopping.signal.aborted) {
-      await pause(clock, everyMs, stopping.signal);
+    while (!stopController.signal.aborted) {
+      await pause(clock, everyMs, stopController.signal);
       await flush();
     }
   };
   const done = run();
   return {
     record(spans) {
-      const room = maxQueued - waiting.length;
-      waiting.push(...spans.slice(0, room));
+      const room = maxQueued - queue.length;
+      queue.push(...spans.slice(0, room));
       lost += Math.max(0, spans.length - room);
     },
     async stop() {
-      stopping.abort();
+      stopController.abort();
       await done;
     },
   };

@@ -1,6 +1,7 @@
 /**
- * Derives W3C trace contexts from our own ids. A correlation id is a trace id. An operation's span
- * id follows from the operation's id, so a task can refer to its parent without stored state.
+ * Derives W3C trace contexts from our own ids. The trace id follows from the correlation id, and an
+ * operation's span id from the operation's id, so a task can refer to its parent without stored
+ * state.
  */
 import { createHash } from 'node:crypto';
 import { randomHex } from '../random-hex.ts';
@@ -27,7 +28,7 @@ export const traceparentOf = ({ trace_id, span_id, sampled }: TraceParent): stri
 
 const digest = (text: string, length: number) => createHash('sha256').update(text).digest('hex').slice(0, length);
 
-/** A generated correlation id is a trace id. Any other is hashed to a stable trace id. */
+/** A generated correlation id is a trace id already. Any other is hashed to a stable trace id. */
 export const traceIdOf = (correlation_id: string): string =>
   traceId.test(correlation_id) && !zeros.test(correlation_id) ? correlation_id : digest(correlation_id, 32);
 

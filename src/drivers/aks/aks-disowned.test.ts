@@ -1,4 +1,6 @@
-/** Clusters whose tags somebody changed, and a sign-in that expires while a cluster is created. */
+/**
+ * Tests clusters whose tags were changed, and a sign-in that expires while a cluster is created.
+ */
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
 import { azureRole } from '../../../test/scenarios/support/azure.ts';
 import { type AksFixture, aksFixture, loadSdks } from '../../../test/support/arm/aks-fixture.ts';
@@ -18,11 +20,11 @@ beforeEach(() => {
 afterEach(() => fixture.close());
 afterAll(() => arm.stop());
 
-it('observes a cluster with changed tags as present but not ready, and does not delete its roles', async () => {
+it('reports a cluster with changed tags as present but not ready, and does not delete its roles', async () => {
   const machine = handle(fixture, fixture.withSpec({ roles: [azureRole] }));
   await machine.done('ensure');
   arm.alter({ name: clusterName(machine.target) }, { tags: { owner: 'somebody' } });
-  expect(await fixture.open().observe(machine.target)).toMatchObject({
+  expect(await fixture.open().inspect(machine.target)).toMatchObject({
     ...{ present: true, ready: false, state: 'Running' },
     detail: expect.stringContaining('does not have the tags'),
   });

@@ -1,4 +1,4 @@
-/** How the aks driver handles Azure's answers while a cluster is created. */
+/** Tests how the aks driver handles Azure's answers while a cluster is created. */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type AksFixture, aksFixture, loadSdks, usualSpec } from '../../../test/support/arm/aks-fixture.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';
@@ -30,7 +30,7 @@ const waitForAnswer = (target: EnsureTarget, matches: (answer: DriverOutcome) =>
     const answer = await ensureOnce(driver, target);
     return matches(answer) ? answer : undefined;
   });
-const inPhase = (phase: string) => (answer: DriverOutcome) => answer.phase === phase;
+const hasPhase = (phase: string) => (answer: DriverOutcome) => answer.phase === phase;
 const requests = (method: string, path: RegExp) =>
   arm.requests.filter((request) => request.method === method && path.test(request.path));
 
@@ -60,11 +60,11 @@ describe('the five phases of ensure', () => {
       ],
     });
     // Azure reports the power state `Running`, but the cluster is not complete, so it is not ready.
-    expect(await driver.observe(target)).toMatchObject({ state: 'Creating', present: true, ready: false });
+    expect(await driver.inspect(target)).toMatchObject({ state: 'Creating', present: true, ready: false });
     release();
     const done = await waitForAnswer(target, ({ outcome }) => outcome === 'done', driver);
     expect(done).toMatchObject({ phase: 'completed', parts: [{ tone: 'ok' }, { tone: 'ok' }] });
-    expect(await driver.observe(target)).toMatchObject({ state: 'Running', present: true, ready: true });
+    expect(await driver.inspect(target)).toMatchObject({ state: 'Running', present: true, ready: true });
     expect(driver.plan(target.spec).map(({ phase }) => phase)).toEqual([
       'creating_cluster',
       'ensuring_resource_group',
@@ -129,10 +129,10 @@ describe('ensure fails with the code and message of Azure, and names the provide
     expect(requests('PUT', paths.group)).toEqual([]);
   });
 
-  it('if the account cannot see the subscription; the driver then does not report the cluster as absent', async () => {
+  it('if the account cannot see the subscription, and does not report the cluster as absent', async () => {
     const target = fixture.withSpec({ subscription_id: '99999999-9999-9999-9999-999999999999' });
     expect(await fixture.open().ensure(target)).toMatchObject({ outcome: 'failed', code: 'SubscriptionNotFound' });
-    expect(await fixture.open().observe(target)).toMatchObject({ present: true, unseen: true });
+    expect(await fixture.open().inspect(target)).toMatchObject({ present: true, unseen: true });
     const proof = await fixture.open().prove(target, { kind: 'absent', nonce: 'nonce-1' });
     expect(proof.outcome).toBe('failed');
   });
@@ -149,8 +149,8 @@ describe('ensure waits and retries', () => {
     const target = fixture.withSpec({});
     // Match only this cluster. A driver call returns at its first error while its parallel requests
     // continue, so an earlier test may still have requests in flight.
-    const ownPath = new RegExp(path.source.replace('[^/]+$', `${clusterName(target)}$`), 'i');
-    arm.faults.next({ method, path: ownPath, effect });
+    const clusterPath = new RegExp(path.source.replace('[^/]+$', `${clusterName(target)}$`), 'i');
+    arm.faults.next({ method, path: clusterPath, effect });
     const answer = await waitForAnswer(target, ({ message }) => message.includes(effect.code));
     expect(answer).toMatchObject({ outcome: 'wait', retry_seconds });
     await handle(fixture, target).done('ensure');
@@ -164,7 +164,7 @@ describe('ensure waits and retries', () => {
     expect(cutAnswer).toMatchObject({ outcome: 'wait', retry_seconds: 5 });
     await arm.down();
     expect(await fixture.open().ensure(target)).toMatchObject({ outcome: 'wait' });
-    expect(await fixture.open().observe(target)).toMatchObject({ present: true, unseen: true });
+    expect(await fixture.open().inspect(target)).toMatchObject({ present: true, unseen: true });
     await arm.up();
     await handle(fixture, target).done('ensure');
     expect(arm.clustersCreated()).toBe(1);
@@ -238,7 +238,7 @@ describe('role assignments', () => {
     arm.faults.role_assignments = refusals.principalNotFound();
     const target = fixture.withSpec({});
     const isRefused = (answer: DriverOutcome) =>
-      inPhase('ensuring_rbac')(answer) && /PrincipalNotFound/.test(answer.message);
+      hasPhase('ensuring_rbac')(answer) && /PrincipalNotFound/.test(answer.message);
     expect(await waitForAnswer(target, isRefused)).toMatchObject({ outcome: 'wait', retry_seconds: 10 });
     arm.faults.role_assignments = null;
     await handle(fixture, target).done('ensure');
@@ -273,12 +273,12 @@ describe('secrets', () => {
     const driver = fixture.open();
     arm.hold('cluster_create');
     await waitForAnswer(target, ({ message }) => message.startsWith('AKS state'), driver);
-    const address = JSON.parse(String(target.state.operation)).state.config.operationLocation as string;
-    expect(address).toMatch(/[?&]h=/);
+    const pollUrl = JSON.parse(String(target.state.operation)).state.config.operationLocation as string;
+    expect(pollUrl).toMatch(/[?&]h=/);
     const leakingRefusal = new Refusal(
       400,
       'BadRequest',
-      `no: ${arm.client_secret} at ${address} with Bearer arm-planted-token-123456`,
+      `no: ${arm.client_secret} at ${pollUrl} with Bearer arm-planted-token-123456`,
     );
     for (const path of [paths.cluster, paths.role_assignment, paths.group])
       arm.faults.next({ path, effect: leakingRefusal, times: 99 });
@@ -286,7 +286,7 @@ describe('secrets', () => {
     expectNoSecrets(
       [
         ensured,
-        await driver.observe(target),
+        await driver.inspect(target),
         await driver.destroy(target),
         await driver.abort(target),
         await driver.diagnose(target),

@@ -1,5 +1,5 @@
 /**
- * Runs nodes as AKS clusters without an agent: each observation of Azure counts as a heartbeat.
+ * Runs nodes as AKS clusters without an agent: each inspection counts as a heartbeat.
  *
  * Names are derived from the instance's id, and create requests contain our tags. So after a crash
  * between any two steps, any replica finds the resources and continues. Azure's SDKs are loaded at
@@ -18,14 +18,14 @@ import { createCredential, type Environment, redactTokensOf, secretsIn } from '.
 import { createRedact } from './azure/redact.ts';
 import { ensure } from './ensure/ensure.ts';
 import { plannedPhases } from './ensure/plan.ts';
-import { diagnose, listOwned, observe, prove } from './inspect.ts';
+import { diagnose, inspect, listOwned, prove } from './inspect.ts';
 import { aksSpecSchema } from './spec.ts';
 import { abort, clean, destroy, stop } from './teardown.ts';
 
 export interface AksDriverOptions {
-  /** The address of the resource manager, for a cloud other than the public one. */
+  /** The URL of the resource manager, for a cloud other than the public one. */
   endpoint: string | null;
-  /** The certificate authority (PEM) for Azure's addresses, if it is not a public one. */
+  /** The certificate authority (PEM) for Azure's URLs, if it is not a public one. */
   ca?: string;
   /** This server's Azure account, in the variables that Azure's own tools read. */
   environment: Environment;
@@ -86,7 +86,7 @@ export function createAksDriver(options: AksDriverOptions): Driver {
 
   return {
     name: 'aks',
-    supervision: 'observe',
+    supervision: 'agentless',
     launches: true,
     host_bound: false,
     final_proof: 'absent',
@@ -98,7 +98,7 @@ export function createAksDriver(options: AksDriverOptions): Driver {
     destroy: calls.change('destroy', destroy),
     abort: calls.change('abort', abort),
     prove: calls.read(prove),
-    observe: calls.observe(observe),
+    inspect: calls.inspect(inspect),
     diagnose: calls.diagnose(diagnose),
     list_owned: calls.list(listOwned),
   };

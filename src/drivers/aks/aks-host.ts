@@ -27,10 +27,10 @@ export interface AzurePlace {
 export const clusterType = 'Microsoft.ContainerService/managedClusters';
 
 /**
- * Returns the places that the instance may be in. If the state and the pool are lost, the
+ * Returns the places that the instance may be in. If the state and the spec are lost, the
  * subscription is unknown, so all subscriptions are searched by name and by tag.
  */
-export async function placesOf(host: AksHost, target: DriverTarget): Promise<AzurePlace[]> {
+export async function findPlaces(host: AksHost, target: DriverTarget): Promise<AzurePlace[]> {
   const knownPlace = placeOf(target);
   if (knownPlace) return [{ azure: await host.azureAt(knownPlace.subscription_id), place: knownPlace }];
   const subscriptions = await Promise.all((await host.subscriptionsInUse()).map((id) => host.azureAt(id)));
@@ -59,8 +59,8 @@ export const nameTakenFailure = (what: string, phase?: string): DriverFailure =>
 export const belongsToInstance = (resource: Pick<Cluster, 'tags'>, target: DriverTarget): boolean =>
   areInstanceTags(resource.tags, target);
 
-/** Turns an error of Azure into an answer with this phase. */
-export async function inPhase<Answer>(
+/** Does the work, and turns an error of Azure into an answer with this phase. */
+export async function runInPhase<Answer>(
   host: AksHost,
   phase: string,
   work: () => Promise<Answer>,

@@ -1,4 +1,4 @@
-/** Which resources the aks driver deletes, and which it never deletes. */
+/** Tests which resources the aks driver deletes, and which it never deletes. */
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
 import { type AksFixture, aksFixture, loadSdks } from '../../../test/support/arm/aks-fixture.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';
@@ -44,7 +44,7 @@ it('aborts the running operation, and reports done only after Azure reports that
   expect(arm.resources()).toEqual([]);
 });
 
-it('destroys a cluster that is still being created, without calling abort', async () => {
+it('destroys a cluster that is still being created and was not aborted before', async () => {
   arm.hold('cluster_create');
   const machine = handle(fixture, fixture.withSpec({}));
   await waitUntilCreating(machine.target);

@@ -1,10 +1,10 @@
 /**
- * The calls that only read: the state of an instance (`observe`), its failure (`diagnose`), the
+ * The calls that only read: the state of an instance (`inspect`), its failure (`diagnose`), the
  * proof of its absence (`prove`), and all our resources (`list_owned`).
  */
 
 import { now, secondsLater } from '../../base/clock.ts';
-import { onlyProvesAbsence } from '../answers.ts';
+import { absenceOnlyFailure } from '../answers.ts';
 import type {
   Diagnosis,
   DriverFailure,
@@ -14,18 +14,23 @@ import type {
   ProofKind,
   ProveOutcome,
 } from '../driver.ts';
-import { type AksHost, type AzurePlace, belongsToInstance, clusterType, placesOf } from './aks-host.ts';
+import { type AksHost, type AzurePlace, belongsToInstance, clusterType, findPlaces } from './aks-host.ts';
 import type { Cluster } from './azure/azure-clusters.ts';
 import { describePools, isBusy, isReady } from './cluster-state.ts';
-import { ownRoles } from './ensure/ensure-roles.ts';
+import { findInstanceRoles } from './ensure/ensure-roles.ts';
 import { followOperation, isClusterPending } from './ensure/follow-operation.ts';
 import { clusterId, nodeGroupOf } from './place.ts';
 import { areInstallationTags, idsIn, tagNames } from './tags.ts';
 
-const absent = (detail: string | null): Observation => ({ state: 'absent', present: false, ready: false, detail });
+const absentObservation = (detail: string | null): Observation => ({
+  state: 'absent',
+  present: false,
+  ready: false,
+  detail,
+});
 
-export async function observe(host: AksHost, target: DriverTarget): Promise<Observation> {
-  for (const { azure, place } of await placesOf(host, target)) {
+export async function inspect(host: AksHost, target: DriverTarget): Promise<Observation> {
+  for (const { azure, place } of await findPlaces(host, target)) {
     const cluster = await azure.clusters.get(place);
     if (!cluster) continue;
     const isOurs = belongsToInstance(cluster, target);
@@ -43,7 +48,7 @@ export async function observe(host: AksHost, target: DriverTarget): Promise<Obse
         : `the cluster does not have the tags of this instance any more: restore them; ${description}`,
     };
   }
-  return absent(null);
+  return absentObservation(null);
 }
 
 interface AbsenceCheck {
@@ -60,7 +65,7 @@ async function checkAbsence(host: AksHost, azurePlace: AzurePlace, target: Drive
     place.own_group ? azure.groups.get(place.resource_group) : null,
     azure.groups.get(nodeGroupOf(place)),
     azure.groups.listByTag(tagNames.node_instance_id, target.node_instance_id),
-    ownRoles(azurePlace, target),
+    findInstanceRoles(azurePlace, target),
     isClusterPending(host, azurePlace, target),
   ]);
   const ofSubscription = `of subscription ${place.subscription_id}`;
@@ -88,7 +93,7 @@ async function checkAbsence(host: AksHost, azurePlace: AzurePlace, target: Drive
   ];
 }
 
-const notAbsent = (code: string, message: string): DriverFailure => ({
+const notAbsentFailure = (code: string, message: string): DriverFailure => ({
   outcome: 'failed',
   owner_layer: 'provider',
   code,
@@ -101,12 +106,13 @@ export async function prove(
   target: DriverTarget,
   { kind, nonce }: { kind: ProofKind; nonce: string },
 ): Promise<ProveOutcome> {
-  if (kind !== 'absent') return onlyProvesAbsence('aks', kind);
-  const places = await placesOf(host, target);
+  if (kind !== 'absent') return absenceOnlyFailure('aks', kind);
+  const places = await findPlaces(host, target);
   const checks = (await Promise.all(places.map((azurePlace) => checkAbsence(host, azurePlace, target)))).flat();
-  if (checks.length === 0) return notAbsent('nowhere_to_look', 'no pool names a subscription that could be checked');
+  if (checks.length === 0)
+    return notAbsentFailure('nowhere_to_look', 'no pool names a subscription that could be checked');
   const remaining = [...new Set(checks.flatMap((check) => check.remaining))];
-  if (remaining.length > 0) return notAbsent('not_absent', `still there: ${remaining.join(' and ')}`);
+  if (remaining.length > 0) return notAbsentFailure('not_absent', `still there: ${remaining.join(' and ')}`);
   return { outcome: 'done', proof: { kind, nonce, checked: checks.map(({ what }) => ({ what, seen: 'none' })) } };
 }
 
@@ -134,18 +140,18 @@ export async function listOwned(host: AksHost, installation_id: string): Promise
   return resources.flat();
 }
 
-/** Covers the boot of a cluster, during which it failed. */
+/** Covers the whole creation of a cluster, during which a failure must be found. */
 const events_seconds = 6 * 3600;
 
-async function attachmentsOf(
+async function readAttachments(
   host: AksHost,
   { azure, place }: AzurePlace,
   cluster: Cluster,
 ): Promise<Diagnosis['attachments']> {
   // Errors are ignored, because this account may not read these texts, or Azure may not offer them.
   const [latest, events] = await Promise.all([
-    azure.clusters.latestOperation(place).catch(() => null),
-    azure.clusters.recentEvents(place, secondsLater(now(host.clock), -events_seconds)).catch(() => []),
+    azure.clusters.readLatestOperation(place).catch(() => null),
+    azure.clusters.readRecentEvents(place, secondsLater(now(host.clock), -events_seconds)).catch(() => []),
   ]);
   const pools = cluster.pools.map(({ name, state, count, error }) =>
     [`${name} · ${state} · ${count}n`, ...(error ? [`${error.code}: ${error.message}`] : [])].join(' · '),
@@ -160,7 +166,7 @@ async function attachmentsOf(
     .map(([name, text]) => ({ name, text: host.redact(text) }));
 }
 
-async function summaryOf(
+async function readSummary(
   host: AksHost,
   { azure }: AzurePlace,
   target: DriverTarget,
@@ -178,12 +184,12 @@ async function summaryOf(
  * the activity log.
  */
 export async function diagnose(host: AksHost, target: DriverTarget): Promise<Diagnosis> {
-  for (const azurePlace of await placesOf(host, target)) {
+  for (const azurePlace of await findPlaces(host, target)) {
     const cluster = await azurePlace.azure.clusters.get(azurePlace.place);
     if (!cluster || !belongsToInstance(cluster, target)) continue;
     const [summary, attachments] = await Promise.all([
-      summaryOf(host, azurePlace, target, cluster),
-      attachmentsOf(host, azurePlace, cluster),
+      readSummary(host, azurePlace, target, cluster),
+      readAttachments(host, azurePlace, cluster),
     ]);
     // Azure does not resume a failed or canceled creation, so the failure is certain.
     return {

@@ -1,7 +1,7 @@
 /**
  * Derives the name of a role assignment from its role, scope, principal and instance. Role
- * assignments have no tags, so the name alone shows that an assignment is ours, even without the
- * pool.
+ * assignments have no tags, so the name alone shows that an assignment is ours, even if the
+ * pool's spec is lost.
  */
 import { createHash } from 'node:crypto';
 

@@ -7,14 +7,14 @@ import {
   type AksHost,
   type AzurePlace,
   belongsToInstance,
+  findPlaces,
   nameTakenFailure,
-  placesOf,
   waitAndPoll,
 } from './aks-host.ts';
 import type { Cluster } from './azure/azure-clusters.ts';
 import { isBusy } from './cluster-state.ts';
 import { group_retry_ms } from './ensure/ensure-group.ts';
-import { ownRoles } from './ensure/ensure-roles.ts';
+import { findInstanceRoles } from './ensure/ensure-roles.ts';
 import { followOperation, isClusterPending } from './ensure/follow-operation.ts';
 import { clusterId, placeState } from './place.ts';
 
@@ -91,7 +91,7 @@ async function inEachPlace(
   work: (azurePlace: AzurePlace) => Promise<Unfinished>,
   done: DriverDone,
 ): Promise<DriverOutcome> {
-  for (const azurePlace of await placesOf(host, target)) {
+  for (const azurePlace of await findPlaces(host, target)) {
     const unfinished = await work(azurePlace);
     if (unfinished) return unfinished;
   }
@@ -142,7 +142,8 @@ export async function destroy(host: AksHost, target: DriverTarget): Promise<Driv
     if (cluster && !belongsToInstance(cluster, target))
       return nameTakenFailure(`a cluster ${azurePlace.place.cluster}`);
     // Role assignments are deleted first, because those on a deleted cluster cannot be found.
-    for (const { scope, name } of await ownRoles(azurePlace, target)) await azurePlace.azure.roles.remove(scope, name);
+    for (const { scope, name } of await findInstanceRoles(azurePlace, target))
+      await azurePlace.azure.roles.remove(scope, name);
     return (await destroyCluster(host, target, azurePlace)) ?? destroyGroup(host, target, azurePlace);
   };
   return inEachPlace(host, target, destroyIn, {

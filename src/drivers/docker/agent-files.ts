@@ -5,7 +5,7 @@
 
 import { join } from 'node:path/posix';
 import { moment } from '../../base/clock.ts';
-import { archived, type Entry } from '../../base/files/tar.ts';
+import { createTar, type Entry } from '../../base/files/tar.ts';
 import { agentIdentity } from '../agent-config.ts';
 import type { EnsureTarget } from '../driver.ts';
 import { launchEnv } from '../workload-spec.ts';
@@ -41,7 +41,8 @@ function agentConfig(target: EnsureTarget) {
 
 /**
  * A numeric user can own the files, so they are private. A user name is defined only inside the
- * image and its uid is unknown here, so the files must be readable by every user in the container.
+ * image and its uid is unknown to the server, so the files must be readable by every user in the
+ * container.
  */
 function modesFor(user: string): { file: number; directory: number; owner?: Entry['owner'] } {
   const [, uid, gid] = /^(\d+)(?::(\d+))?$/.exec(user || '0') ?? [];
@@ -69,5 +70,5 @@ export function agentFiles(target: EnsureTarget, user: string): Buffer {
     mode: 0o755,
   }));
   const config = { name: inContainer.config.slice(1), body, mode, ...(owner && { owner }) };
-  return archived([...parents, ...directories, config], moment(0));
+  return createTar([...parents, ...directories, config], moment(0));
 }

@@ -9,13 +9,13 @@ import type { Clock } from '../../base/clock.ts';
 import { builtInRedactor } from '../../base/redaction/redact.ts';
 import type { Driver, DriverFailure, DriverTarget, PlannedStep } from '../driver.ts';
 import { createDriverCalls } from '../driver-call.ts';
-import { openOnce, sharedLists } from '../open-once.ts';
+import { createSharedLists, openOnce } from '../open-once.ts';
 import { addressOf, type DockerHost } from './docker-host.ts';
 import { type ContainerRow, type Engine, openEngine } from './engine.ts';
 import { messageOf } from './engine-error.ts';
 import { engineFailure, engineUnavailable } from './engine-failure.ts';
 import { ensure } from './ensure.ts';
-import { diagnose, listOwned, observe, prove } from './inspect.ts';
+import { diagnose, inspect, listOwned, prove } from './inspect.ts';
 import { labelNames } from './labels.ts';
 import { createPulls } from './pull.ts';
 import { dockerSpecSchema } from './spec.ts';
@@ -57,15 +57,15 @@ export function createDockerDriver(options: DockerDriverOptions): Driver {
     pulls: createPulls(options.auth_file),
     engineAt: (address = options.docker_host) => engineAt(address),
     addressesInUse: options.addressesInUse,
-    list: sharedLists(clock, ({ address }: Engine) => address, listInstallation),
+    list: createSharedLists(clock, ({ address }: Engine) => address, listInstallation),
     redact: (text) => builtInRedactor.text(text),
   };
 
   const placeOf = (target: DriverTarget) => addressOf(target) ?? options.docker_host;
 
   /**
-   * A container behind another host's socket cannot be seen from here. Without this check it would
-   * look absent.
+   * A container behind another host's socket cannot be seen from this host. Without this check it
+   * would look absent.
    */
   const wrongHost = ({ state }: DriverTarget): DriverFailure | null =>
     typeof state.host_id !== 'string' || state.host_id === host_id
@@ -104,7 +104,7 @@ export function createDockerDriver(options: DockerDriverOptions): Driver {
     destroy: calls.change('destroy', destroy),
     abort: calls.change('abort', abort),
     prove: calls.read(prove),
-    observe: calls.observe(observe),
+    inspect: calls.inspect(inspect),
     diagnose: calls.diagnose(diagnose),
     list_owned: calls.list(listOwned),
   };

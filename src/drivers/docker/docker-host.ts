@@ -1,4 +1,4 @@
-/** The engines, agent files and time limits that all calls of the docker driver share. */
+/** The container engines, agent files and time limits that all calls of the docker driver share. */
 import type { Clock } from '../../base/clock.ts';
 import type { DriverTarget } from '../driver.ts';
 import type { ContainerRow, Engine } from './engine.ts';
@@ -34,7 +34,7 @@ export function addressOf(target: DriverTarget): string | undefined {
  * Returns all engines in use if neither the stored state nor the spec names the instance's engine:
  * absence from one engine proves nothing then.
  */
-export async function enginesOf(host: DockerHost, target: DriverTarget): Promise<Engine[]> {
+export async function openEngines(host: DockerHost, target: DriverTarget): Promise<Engine[]> {
   if (storedAddress(target) !== undefined || isDockerSpec(target.spec)) return [await host.engineAt(addressOf(target))];
   const engines = await Promise.all(
     (await host.addressesInUse()).map((address) => host.engineAt(address ?? undefined)),
@@ -43,8 +43,8 @@ export async function enginesOf(host: DockerHost, target: DriverTarget): Promise
 }
 
 /**
- * Lists an instance's containers on one engine. Filters again here, so that an engine that ignores
- * the filter cannot make us touch a foreign container.
+ * Lists an instance's containers on one engine. Filters the reply again, so that an engine that
+ * ignores the filter cannot make us touch a foreign container.
  */
 export async function listInstanceOn(engine: Engine, target: DriverTarget): Promise<ContainerRow[]> {
   const labelsToMatch = instanceLabels(target);
@@ -60,7 +60,7 @@ export async function findInstance(
   host: DockerHost,
   target: DriverTarget,
 ): Promise<{ engines: Engine[]; containers: PlacedContainer[] }> {
-  const engines = await enginesOf(host, target);
+  const engines = await openEngines(host, target);
   const rows = await Promise.all(
     engines.map(async (engine) => (await listInstanceOn(engine, target)).map((row) => ({ engine, row }))),
   );

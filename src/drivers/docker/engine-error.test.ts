@@ -1,4 +1,4 @@
-/** Which of the engine's messages mean that another call is at work on the same container. */
+/** Tests which errors of the container engine mean that another call uses the same container. */
 import { expect, it } from 'vitest';
 import { isUnpackCollision } from './engine-error.ts';
 
@@ -11,7 +11,7 @@ it.each([
     'copier: put: error setting ownership of "/var/lib/slipway/agent.json" to 0:0: lchown: no such file or directory',
   ],
   [500, 'copier: put: error creating "/var/lib/slipway/agent.json": file exists'],
-])('recognizes files that another call replaced: %i %s', (status, message) => {
+])('counts as a collision with another call: %i %s', (status, message) => {
   expect(isUnpackCollision(engineError(status, message))).toBe(true);
 });
 
@@ -20,6 +20,6 @@ it.each([
   [404, 'no such file or directory'],
   [500, 'copier: put: no space left on device'],
   [403, 'container rootfs is marked read-only'],
-])('does not excuse another error: %i %s', (status, message) => {
+])('does not count as a collision: %i %s', (status, message) => {
   expect(isUnpackCollision(engineError(status, message))).toBe(false);
 });

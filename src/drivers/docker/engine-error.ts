@@ -1,6 +1,6 @@
 /**
- * Classifies an engine's errors. Docker uses HTTP statuses; Podman's compatible API reports some
- * cases only as a 500 with a message.
+ * Classifies the errors of a container engine. Docker uses HTTP statuses; Podman's compatible API
+ * reports some cases only as a 500 with a message.
  */
 import { codeOf, statusOf, unansweredCodes } from '../upstream-error.ts';
 
@@ -45,13 +45,13 @@ const unreachableCodes = new Set<string>([...unansweredCodes, 'ENOENT']);
 const busyStatuses = [429, 502, 503, 504];
 
 /**
- * Another call unpacked the same files at the same time: each call replaces the files of the other
- * while it sets their owner and mode.
+ * Whether another call unpacked the same files at the same time. Each call then replaces the files
+ * of the other while it sets their owner and mode.
  */
 export const isUnpackCollision = (error: unknown): boolean =>
   isServerErrorWith(error, /no such file or directory|file exists/i);
 
-/** The engine did not answer or asks to retry later: the request itself was not rejected. */
+/** Whether the engine did not answer, or asked to retry later. The request itself was not wrong. */
 export function isUnavailable(error: unknown): boolean {
   const status = statusOf(error);
   return status === null ? unreachableCodes.has(codeOf(error) ?? '') : busyStatuses.includes(status);

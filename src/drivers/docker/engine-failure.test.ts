@@ -1,4 +1,4 @@
-/** Which driver outcome, owner and retry an engine error leads to. */
+/** Tests which outcome, owner and retry an error of the container engine leads to. */
 import { expect, it } from 'vitest';
 import { engineFailure } from './engine-failure.ts';
 

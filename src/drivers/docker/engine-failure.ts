@@ -1,4 +1,4 @@
-/** Turns an engine error into a driver outcome with an owner, retryable or not. */
+/** Turns an error of the container engine into a driver outcome with an owner, retryable or not. */
 import type { DriverFailure, DriverWait } from '../driver.ts';
 import { codeOf, statusOf } from '../upstream-error.ts';
 import { isUnavailable, messageOf } from './engine-error.ts';
@@ -21,7 +21,7 @@ export function engineFailure(
 ): DriverFailure | DriverWait {
   const message = redact(messageOf(error));
   if (isUnavailable(error)) return engineUnavailable(address, message);
-  const failed = (code: string, retryable: boolean): DriverFailure => ({
+  const failure = (code: string, retryable: boolean): DriverFailure => ({
     outcome: 'failed',
     owner_layer: 'provider',
     code,
@@ -30,9 +30,9 @@ export function engineFailure(
   });
   const isDenied = ['EACCES', 'EPERM'].includes(codeOf(error) ?? '');
   // Retryable, because an operator can restore the permission without changing the spec.
-  if (isDenied) return failed('engine_permission_denied', true);
+  if (isDenied) return failure('engine_permission_denied', true);
   const status = statusOf(error);
   if (status === null && codeOf(error) === null) throw error;
-  if (status === 400) return failed('engine_refused_spec', false);
-  return failed('engine_error', true);
+  if (status === 400) return failure('engine_refused_spec', false);
+  return failure('engine_error', true);
 }

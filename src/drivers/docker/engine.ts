@@ -1,6 +1,6 @@
 /**
- * The driver's interface to a Docker engine. Only this file uses dockerode, which is loaded at
- * first use.
+ * The driver's interface to a container engine, Docker or Podman. Only this file uses dockerode,
+ * which is loaded at first use.
  */
 
 import { readFile } from 'node:fs/promises';
@@ -54,8 +54,8 @@ export interface PullEvent {
 export interface Engine {
   readonly address: string;
   /**
-   * The engine is reached by a socket of this host. Its containers can mount files of this host,
-   * and no other host can see them.
+   * True if the engine is reached by a socket of this host. Its containers can then mount files of
+   * this host, and no other host can see them.
    */
   readonly on_this_host: boolean;
   list(labels: Labels): Promise<ContainerRow[]>;
@@ -80,7 +80,7 @@ export interface Engine {
   kill(container: string, signal: NodeJS.Signals): Promise<void>;
   /** Does nothing if the container does not exist or is being removed. */
   remove(container: string): Promise<void>;
-  lastLines(container: string, count: number): Promise<string>;
+  readLastLines(container: string, count: number): Promise<string>;
   /** Null if there is no such file. */
   readFileFrom(container: string, path: string): Promise<string | null>;
 }
@@ -109,9 +109,9 @@ async function connectionOptions(address: string, { cert_dir }: EngineOptions): 
 const returnNull = (): null => null;
 
 /** Returns null if the engine answers 404. Rethrows other errors. */
-const orNull = <T>(answer: Promise<T>): Promise<T | null> => answer.catch(orThrow(isMissing, returnNull));
+const nullIfMissing = <T>(answer: Promise<T>): Promise<T | null> => answer.catch(answerIf(isMissing, returnNull));
 
-function orThrow<T>(expected: (error: unknown) => boolean, answer: (error: unknown) => T) {
+function answerIf<T>(expected: (error: unknown) => boolean, answer: (error: unknown) => T) {
   return (error: unknown): T => {
     if (!expected(error)) throw error;
     return answer(error);
@@ -159,11 +159,11 @@ export async function openEngine(address: string, options: EngineOptions): Promi
       }));
     },
     async readLabels(id) {
-      const details = await orNull(container(id).inspect());
+      const details = await nullIfMissing(container(id).inspect());
       return details && (details.Config.Labels ?? {});
     },
     async readEnd(id) {
-      const details = await orNull(container(id).inspect());
+      const details = await nullIfMissing(container(id).inspect());
       if (!details) return null;
       const { ExitCode, OOMKilled, Error: error, FinishedAt } = details.State;
       return { exit_code: ExitCode, out_of_memory: OOMKilled, error, finished_at: FinishedAt };
@@ -173,7 +173,7 @@ export async function openEngine(address: string, options: EngineOptions): Promi
       const details = await docker
         .getImage(image)
         .inspect()
-        .catch(orThrow((error) => isMissing(error) || isInvalidName(error), returnNull));
+        .catch(answerIf((error) => isMissing(error) || isInvalidName(error), returnNull));
       return details && (details.Config?.User ?? '');
     },
     async pull(image, auth, onEvent, signal) {
@@ -195,31 +195,31 @@ export async function openEngine(address: string, options: EngineOptions): Promi
     create: (request) =>
       docker.createContainer(request).then(
         () => true,
-        orThrow(isConflict, () => false),
+        answerIf(isConflict, () => false),
       ),
     async put(id, archive) {
-      return container(id).putArchive(archive, { path: '/' }).then(returnNull, orThrow(isUnpackCollision, messageOf));
+      return container(id).putArchive(archive, { path: '/' }).then(returnNull, answerIf(isUnpackCollision, messageOf));
     },
     async start(id) {
       await container(id)
         .start()
-        .catch(orThrow((error) => statusOf(error) === 304, returnNull));
+        .catch(answerIf((error) => statusOf(error) === 304, returnNull));
     },
     async kill(id, signal) {
       await container(id)
         .kill({ signal })
-        .catch(orThrow((error) => isMissing(error) || isNotRunning(error), returnNull));
+        .catch(answerIf((error) => isMissing(error) || isNotRunning(error), returnNull));
     },
     async remove(id) {
       await container(id)
         .remove({ force: true, v: true })
-        .catch(orThrow((error) => isMissing(error) || isConflict(error), returnNull));
+        .catch(answerIf((error) => isMissing(error) || isConflict(error), returnNull));
     },
-    async lastLines(id, tail) {
+    async readLastLines(id, tail) {
       return decodeOutput(await container(id).logs({ stdout: true, stderr: true, follow: false, tail }));
     },
     async readFileFrom(id, path) {
-      const stream = await orNull(container(id).getArchive({ path }));
+      const stream = await nullIfMissing(container(id).getArchive({ path }));
       return stream && (firstFile(await bytesOf(stream))?.toString('utf8') ?? null);
     },
   };

@@ -118,7 +118,7 @@ async function create(
   spec: DockerSpec,
   user: string,
 ): Promise<DriverOutcome> {
-  const created = await engine.create(containerOptions(host, target, spec));
+  const isCreated = await engine.create(containerOptions(host, target, spec));
   const [row] = await listInstanceOn(engine, target);
   if (row?.state === 'created') return start(host, engine, target, row, user);
   if (row)
@@ -129,7 +129,7 @@ async function create(
       phase: 'create',
     };
   const name = containerName(target);
-  const conflictingLabels = created ? null : await engine.readLabels(name);
+  const conflictingLabels = isCreated ? null : await engine.readLabels(name);
   if (conflictingLabels && !hasLabels(conflictingLabels, instanceLabels(target)))
     return permanentFailure(
       'name_of_another',
@@ -215,7 +215,7 @@ async function restart(
   const starts = startsOf(target) + 1;
   const summary = host.redact(end?.summary ?? 'the container is gone');
   const code = end?.code === 'out_of_memory' ? end.code : 'agent_exited';
-  if (end?.exited_by_itself) return permanentFailure(code, summary, { owner_layer: 'node', phase: 'start' });
+  if (end?.would_end_again) return permanentFailure(code, summary, { owner_layer: 'node', phase: 'start' });
   if (starts > max_starts)
     return permanentFailure('agent_exited', `${summary}, after ${starts - 1} starts`, {
       owner_layer: 'node',

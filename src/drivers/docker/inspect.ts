@@ -1,14 +1,14 @@
 /**
- * The driver's read-only calls: the state of an instance (`observe`), proof of its absence
+ * The driver's read-only calls: the state of an instance (`inspect`), proof of its absence
  * (`prove`), all containers of the installation (`list_owned`), and `diagnose`.
  */
-import { onlyProvesAbsence } from '../answers.ts';
+import { absenceOnlyFailure } from '../answers.ts';
 import type { Diagnosis, DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import { readAgentEnd } from './agent-end.ts';
 import { addressOf, type DockerHost, findInstance } from './docker-host.ts';
 import { idsIn, labelNames } from './labels.ts';
 
-export async function observe(host: DockerHost, target: DriverTarget): Promise<Observation> {
+export async function inspect(host: DockerHost, target: DriverTarget): Promise<Observation> {
   const engine = await host.engineAt(addressOf(target));
   const rows = await host.list(engine, target.installation_id);
   const row = rows.find(({ labels }) => idsIn(labels).node_instance_id === target.node_instance_id);
@@ -21,7 +21,7 @@ export async function prove(
   target: DriverTarget,
   { kind, nonce }: { kind: ProofKind; nonce: string },
 ): Promise<ProveOutcome> {
-  if (kind !== 'absent') return onlyProvesAbsence('docker', kind);
+  if (kind !== 'absent') return absenceOnlyFailure('docker', kind);
   const { engines, containers } = await findInstance(host, target);
   if (containers.length > 0) {
     const remaining = containers
@@ -61,7 +61,7 @@ export async function diagnose(host: DockerHost, target: DriverTarget): Promise<
   const [placed] = (await findInstance(host, target)).containers;
   if (!placed) return { summary: 'no container of this instance exists', certain: false, attachments: [] };
   const { engine, row } = placed;
-  const text = host.redact(await engine.lastLines(row.id, max_lines));
+  const text = host.redact(await engine.readLastLines(row.id, max_lines));
   const attachments = text ? [{ name: 'container.log', text }] : [];
   const stateText = `container ${row.id.slice(0, 12)} is ${row.state} (${row.status})`;
   if (row.state !== 'exited' && row.state !== 'dead') return { summary: stateText, certain: false, attachments };

@@ -1,4 +1,7 @@
-/** One pull serves all machines that wait for its image, and no message contains credentials. */
+/**
+ * Tests that one pull serves all machines that wait for its image, and that no message contains
+ * credentials.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +16,7 @@ import { readRegistryAuth, registryOf, secretsOf } from './registry-auth.ts';
 const engine = (pull: Engine['pull']) => ({ address: 'unix:///engine.sock', pull }) as Engine;
 const newWaiter = () => newNodeInstanceId(systemClock);
 
-it('pulls once for all waiting machines, and starts a new pull for a machine that comes later', async () => {
+it('pulls once for all waiting machines, and starts a new pull for a machine that waits after its end', async () => {
   let pulls = 0;
   let finish = () => {};
   const slow = engine(() => {
@@ -28,7 +31,10 @@ it('pulls once for all waiting machines, and starts a new pull for a machine tha
   expect(await poll(slow, 'worker', two)).toMatchObject({ outcome: 'wait' });
   finish();
   await until('the pull to end', async () => ((await poll(slow, 'worker', one)) === null ? true : undefined));
-  expect(await poll(slow, 'worker', newWaiter()), 'a machine that comes later waits for a new pull').toMatchObject({
+  expect(
+    await poll(slow, 'worker', newWaiter()),
+    'a machine that waits after the end of the pull gets a new pull',
+  ).toMatchObject({
     outcome: 'wait',
   });
   expect(pulls).toBe(2);

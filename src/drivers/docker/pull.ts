@@ -83,7 +83,7 @@ export interface Pulls {
   stopWaiting(waiter: NodeInstanceId): void;
 }
 
-const failed = (
+const pullFailed = (
   code: string,
   message: string,
   owner_layer: DriverFailure['owner_layer'] = 'provider',
@@ -110,9 +110,12 @@ function pullFailure(
   const message = createRedactor([], secretsOf(auth)).text(messageOf(error));
   if (isUnavailable(error)) return { ...engineUnavailable(engine.address, message), phase };
   if (deniedMessage.test(message))
-    return failed('image_denied', `the registry denies image ${image} to the engine at ${engine.address}: ${message}`);
+    return pullFailed(
+      'image_denied',
+      `the registry denies image ${image} to the engine at ${engine.address}: ${message}`,
+    );
   if (missingMessage.test(message) || invalidNameMessage.test(message))
-    return failed('image_missing', `there is no image ${image} for the engine at ${engine.address}: ${message}`);
+    return pullFailed('image_missing', `there is no image ${image} for the engine at ${engine.address}: ${message}`);
   return {
     outcome: 'wait',
     retry_seconds: unavailable_retry_seconds,
@@ -136,7 +139,7 @@ export function createPulls(auth_file: string | null): Pulls {
     try {
       auth = await readRegistryAuth(auth_file, image);
     } catch (error) {
-      pull.result = failed(
+      pull.result = pullFailed(
         'registry_auth_unreadable',
         `--docker-auth-file cannot be read: ${unreadableReason(error)}`,
         'control_plane',

@@ -1,6 +1,7 @@
 /**
  * Reads registry credentials from the server's --docker-auth-file, in the format of `docker login`.
- * They are sent only to the engine, with a pull, and are redacted from its messages.
+ * They are sent only to the container engine (Docker or Podman) with a pull, and are redacted from
+ * its messages.
  */
 import { readFile } from 'node:fs/promises';
 

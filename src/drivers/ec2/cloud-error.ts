@@ -66,7 +66,7 @@ const unavailableCodes = new Set<string>([
   'ServerInternal',
 ]);
 
-/** EC2 did not answer or failed, so it is unknown whether it executed the request. */
+/** Whether EC2 did not answer or failed. It is then unknown whether it executed the request. */
 export const isUnavailable = (error: unknown): boolean =>
   unavailableCodes.has(codeOf(error)) || (statusOf(error) ?? 0) >= 500;
 

@@ -1,4 +1,4 @@
-/** Which driver outcome, owner and retry an EC2 error leads to. */
+/** Tests which outcome, owner and retry an error of EC2 leads to. */
 import { expect, it } from 'vitest';
 import { cloudFailure } from './cloud-failure.ts';
 

@@ -39,7 +39,7 @@ export const retryReasonOf = (error: unknown): RetryReason | null => {
   return isUnavailable(error) ? 'away' : null;
 };
 
-interface Meaning {
+interface ErrorRule {
   codes: RegExp;
   code: string;
   /** True if an operator can remove the cause while the operation waits, such as a permission. */
@@ -48,7 +48,7 @@ interface Meaning {
 }
 
 /** The first match applies. A code without a match becomes `ec2_refused`. */
-const meanings: Meaning[] = [
+const errorRules: ErrorRule[] = [
   {
     codes: /^(UnauthorizedOperation|AccessDenied(Exception)?|OptInRequired|PendingVerification|Blocked)$/,
     code: 'ec2_permission_denied',
@@ -118,12 +118,12 @@ export function cloudFailure(
   if (isUnavailable(error))
     return cloudUnavailable(region, detail, backoff(times, unavailable_retry_seconds, throttlePause.max_seconds));
   if (statusOf(error) === null) throw error;
-  const meaning = meanings.find(({ codes }) => codes.test(code));
+  const rule = errorRules.find(({ codes }) => codes.test(code));
   return {
     outcome: 'failed',
     owner_layer: 'provider',
-    code: meaning?.code ?? 'ec2_refused',
-    message: `EC2 in ${region} refused: ${detail}${meaning ? `. What to do: ${meaning.advice}` : ''}`,
-    retryable: meaning?.retryable ?? false,
+    code: rule?.code ?? 'ec2_refused',
+    message: `EC2 in ${region} refused: ${detail}${rule ? `. What to do: ${rule.advice}` : ''}`,
+    retryable: rule?.retryable ?? false,
   };
 }

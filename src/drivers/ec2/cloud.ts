@@ -56,8 +56,8 @@ export interface Cloud {
 }
 
 /**
- * Longer than a call of the driver may take: the request continues after the call has returned, and
- * the next call joins it.
+ * The time limit of a request. It is longer than a driver call may take: the request continues
+ * after the call has returned, and the next call joins it.
  */
 const request_timeout_seconds = 20;
 const page_size = 1000;
@@ -104,7 +104,7 @@ const ignoreMissing = async (answer: Promise<unknown>): Promise<void> => {
 
 export interface CloudOptions {
   region: string;
-  /** Null means the provider's own address in that region. */
+  /** Null means the provider's own URL in that region. */
   endpoint: string | null;
   clock: Clock;
 }

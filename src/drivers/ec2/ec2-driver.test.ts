@@ -110,7 +110,7 @@ it('does not report a machine as absent shortly after its launch, and terminates
   const proofRequest = { kind: 'absent', nonce: 'fresh' } as const;
   expect(await step(target, 'destroy', driver)).toMatchObject({ outcome: 'wait' });
   expect(await driver.prove(target, proofRequest)).toMatchObject({ outcome: 'wait' });
-  expect(await driver.observe(target)).toMatchObject({ present: true, unseen: true });
+  expect(await driver.inspect(target)).toMatchObject({ present: true, unseen: true });
   fixture.server.heal();
   await handle(fixture, target).done('destroy');
   expect(await driver.prove(target, proofRequest)).toMatchObject({ outcome: 'done' });
@@ -132,7 +132,7 @@ it("reports EC2's reason for a machine that was terminated at launch", async () 
   expect(await fixture.open().diagnose(target)).toMatchObject({ certain: true, summary: message });
 });
 
-it('fails before the launch if the machine could never register', async () => {
+it('launches nothing if the server is unreachable, the user-data is too large or the image is missing', async () => {
   const unreachable = newTarget(ours);
   unreachable.bootstrap.server_url = 'http://127.0.0.1:7070';
   const remoteDriver = fixture.open({ endpoint: fixture.server.endpoint.replace('127.0.0.1', '0.0.0.0') });
@@ -200,7 +200,7 @@ it.each(['RunInstances', 'DescribeInstances'])('redacts secrets that an error of
     fixture.server.plant(action, { refuse, message, status: 403 });
     const driver = fixture.open();
     answers.push(await step(target), await step(target));
-    answers.push(await step(target, 'destroy'), await driver.observe(target), await driver.diagnose(target));
+    answers.push(await step(target, 'destroy'), await driver.inspect(target), await driver.diagnose(target));
     answers.push(await driver.prove(target, { kind: 'absent', nonce: 'fresh' }));
     answers.push(await driver.list_owned(ours).catch((error: Error) => error.message));
   }

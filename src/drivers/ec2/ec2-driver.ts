@@ -18,20 +18,20 @@ import type {
   PlannedStep,
 } from '../driver.ts';
 import { createDriverCalls } from '../driver-call.ts';
-import { openOnce, sharedLists } from '../open-once.ts';
+import { createSharedLists, openOnce } from '../open-once.ts';
 import { type Cloud, openCloud } from './cloud.ts';
 import { messageOf } from './cloud-error.ts';
 import { cloudFailure, cloudUnavailable, type RetryReason, retryReasonOf } from './cloud-failure.ts';
 import { type Ec2Host, regionOf } from './ec2-host.ts';
 import { ensure } from './ensure.ts';
-import { diagnose, listOwned, observe, prove } from './inspect.ts';
-import { type Redact, redactFor } from './secrets.ts';
+import { diagnose, inspect, listOwned, prove } from './inspect.ts';
+import { createRedactFor, type Redact } from './secrets.ts';
 import { Ec2Spec } from './spec.ts';
 import { tagNames } from './tags.ts';
 import { abort, clean, destroy, stop } from './teardown.ts';
 
 export interface Ec2DriverOptions {
-  /** Null means the provider's own address in each region. */
+  /** Null means the provider's own URL in each region. */
   endpoint: string | null;
   clock: Clock;
   /** The `region` of each pool; empty if no pool uses this driver. */
@@ -91,7 +91,7 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
     cloudAt: openOnce((region) => openCloud({ region, endpoint, clock })),
     regionsInUse: options.regionsInUse,
     bundleDigest: options.bundleDigest,
-    list: sharedLists(
+    list: createSharedLists(
       clock,
       ({ region }: Cloud) => region,
       (cloud, installation_id) => cloud.instances({ [tagNames.installation_id]: installation_id }),
@@ -110,7 +110,7 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
             .cloudAt(region)
             .then((cloud) => cloud.secrets())
             .catch(() => null);
-    return redactFor(secrets, target);
+    return createRedactFor(secrets, target);
   };
 
   const failureOf = async (error: unknown, target: DriverTarget): Promise<DriverFailure | DriverWait> => {
@@ -150,7 +150,7 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
     destroy: change('destroy', destroy),
     abort: change('abort', abort),
     prove: calls.read(prove),
-    observe: calls.observe(observe),
+    inspect: calls.inspect(inspect),
     diagnose: calls.diagnose(async (ec2Host, target) =>
       diagnose(ec2Host, target, await createRedact([regionOf(target)], target)),
     ),

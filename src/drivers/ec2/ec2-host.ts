@@ -16,17 +16,20 @@ export interface Ec2Host {
   /** Poll interval for states that change within seconds. */
   poll_seconds: number;
   stop_grace_seconds: number;
-  /** The provider's endpoint is on this host, so its machines can reach loopback addresses. */
+  /**
+   * True if the provider's endpoint is on this host. Its machines can then reach loopback
+   * addresses.
+   */
   on_this_host: boolean;
   cloudAt(region: string): Promise<Cloud>;
   /** Every region that a pool names or named earlier. */
   regionsInUse(): Promise<string[]>;
   list(cloud: Cloud, installation_id: string): Promise<InstanceRow[]>;
-  /** Instances whose last launch the provider refused: their machines cannot be listed later. */
+  /** Instances whose last launch the provider refused, so that no machine can appear later. */
   refused: Set<NodeInstanceId>;
 }
 
-/** EC2 may list a launched machine this late. */
+/** How long after its launch EC2 may not list a machine yet. */
 export const settle_seconds = 30;
 
 export const storedId = ({ state }: DriverTarget): string | null =>
@@ -41,7 +44,7 @@ export function regionOf({ state, spec }: DriverTarget): string | undefined {
  * Returns all regions in use if neither the stored state nor the spec names the instance's region:
  * absence from one region proves nothing then.
  */
-async function cloudsOf(host: Ec2Host, target: DriverTarget): Promise<Cloud[]> {
+async function openClouds(host: Ec2Host, target: DriverTarget): Promise<Cloud[]> {
   const region = regionOf(target);
   const regions = region === undefined ? await host.regionsInUse() : [region];
   return Promise.all(regions.map((name) => host.cloudAt(name)));
@@ -55,15 +58,15 @@ export interface PlacedMachine {
 export interface InstanceSearch {
   clouds: Cloud[];
   machines: PlacedMachine[];
-  /** Machines that we launched and that lost our tags. They exist, but must not be touched. */
+  /** Machines that we launched and that lost our tags. They must not be touched. */
   disowned: PlacedMachine[];
-  /** No machine is listed, but a recent launch may still appear. */
+  /** True if no machine is listed, but a recent launch may still appear. */
   settling: boolean;
 }
 
 const isTerminated = ({ row }: PlacedMachine) => row.state === 'terminated';
 export const hasEnded = (placed: PlacedMachine) => isTerminated(placed) || placed.row.state === 'shutting-down';
-export const notTerminated = (placed: PlacedMachine) => !isTerminated(placed);
+export const isNotTerminated = (placed: PlacedMachine) => !isTerminated(placed);
 
 async function findInRegion(cloud: Cloud, target: DriverTarget): Promise<PlacedMachine[]> {
   const rows = await cloud.instances(instanceTags(target));
@@ -87,11 +90,11 @@ export function mayAppear(host: Ec2Host, target: DriverTarget): boolean {
  * id may have lost its tags, and then must not be touched.
  */
 export async function findInstance(host: Ec2Host, target: DriverTarget): Promise<InstanceSearch> {
-  const clouds = await cloudsOf(host, target);
+  const clouds = await openClouds(host, target);
   const candidates = (await Promise.all(clouds.map((cloud) => findInRegion(cloud, target)))).flat();
   const expectedTags = instanceTags(target);
   const machines = candidates.filter(({ row }) => hasTags(row.tags, expectedTags));
-  const disowned = candidates.filter((placed) => notTerminated(placed) && !hasTags(placed.row.tags, expectedTags));
+  const disowned = candidates.filter((placed) => isNotTerminated(placed) && !hasTags(placed.row.tags, expectedTags));
   return { clouds, machines, disowned, settling: candidates.length === 0 && mayAppear(host, target) };
 }
 

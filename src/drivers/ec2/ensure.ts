@@ -134,7 +134,10 @@ export async function ensure(host: Ec2Host, target: EnsureTarget): Promise<Drive
   return recordOrLaunch(host, target, spec, user_data);
 }
 
-/** The machine was launched but is not listed. Another launch would create a second machine. */
+/**
+ * Returns the outcome for a machine that was launched but is not listed. Another launch would
+ * create a second machine.
+ */
 function notListedOutcome(host: Ec2Host, target: EnsureTarget, id: string): DriverOutcome {
   if (mayAppear(host, target))
     return {
@@ -177,7 +180,7 @@ async function waitUntilRunning(
       },
     );
   await cloud.start(row.id);
-  return wait(`${row.id} was stopped from outside and is being started again`, { ...state, starts });
+  return wait(`${row.id} was stopped outside of Slipway and is being started again`, { ...state, starts });
 }
 
 async function recordOrLaunch(

@@ -1,8 +1,8 @@
 /**
- * The driver's read-only calls: the state of an instance (`observe`), proof of its absence
+ * The driver's read-only calls: the state of an instance (`inspect`), proof of its absence
  * (`prove`), all resources of the installation (`list_owned`), and `diagnose`.
  */
-import { onlyProvesAbsence, unseen } from '../answers.ts';
+import { absenceOnlyFailure, unseenObservation } from '../answers.ts';
 import type { Diagnosis, DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import type { Cloud } from './cloud.ts';
 import { codeOf } from './cloud-error.ts';
@@ -10,8 +10,8 @@ import {
   type Ec2Host,
   findInstance,
   hasEnded,
+  isNotTerminated,
   mayAppear,
-  notTerminated,
   type PlacedMachine,
   regionOf,
   settlingWait,
@@ -19,17 +19,17 @@ import {
 import type { Redact } from './secrets.ts';
 import { idsIn, instanceTags, tagNames } from './tags.ts';
 
-const absent: Observation = { state: 'absent', present: false, ready: false, detail: null };
+const absentObservation: Observation = { state: 'absent', present: false, ready: false, detail: null };
 
-export async function observe(host: Ec2Host, target: DriverTarget): Promise<Observation> {
+export async function inspect(host: Ec2Host, target: DriverTarget): Promise<Observation> {
   const region = regionOf(target);
-  if (region === undefined) return absent;
+  if (region === undefined) return absentObservation;
   const rows = await host.list(await host.cloudAt(region), target.installation_id);
   const ownRows = rows.filter(({ tags }) => idsIn(tags).node_instance_id === target.node_instance_id);
   const row = ownRows.find(({ state }) => state !== 'terminated');
   if (row) return { state: row.state, present: true, ready: row.state === 'running', detail: row.reason };
-  if (ownRows.length === 0 && mayAppear(host, target)) return unseen(settlingWait.message);
-  return { ...absent, detail: ownRows[0]?.reason ?? null };
+  if (ownRows.length === 0 && mayAppear(host, target)) return unseenObservation(settlingWait.message);
+  return { ...absentObservation, detail: ownRows[0]?.reason ?? null };
 }
 
 async function listParts(clouds: Cloud[], target: DriverTarget): Promise<string[]> {
@@ -42,10 +42,10 @@ export async function prove(
   target: DriverTarget,
   { kind, nonce }: { kind: ProofKind; nonce: string },
 ): Promise<ProveOutcome> {
-  if (kind !== 'absent') return onlyProvesAbsence('ec2', kind);
+  if (kind !== 'absent') return absenceOnlyFailure('ec2', kind);
   const { clouds, machines, disowned, settling } = await findInstance(host, target);
   if (settling) return settlingWait;
-  const remaining = [...machines, ...disowned].filter(notTerminated);
+  const remaining = [...machines, ...disowned].filter(isNotTerminated);
   const resources = [
     ...remaining.map(({ cloud, row }) => `instance ${row.id} (${row.state}) in ${cloud.region}`),
     ...(await listParts(clouds, target)),

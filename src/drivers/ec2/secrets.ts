@@ -36,7 +36,7 @@ const bootstrapSecrets = (target: DriverTarget | EnsureTarget): string[] =>
 
 export type Redact = (text: string) => string;
 
-export function redactFor(account: AccountSecrets | null, target: DriverTarget | null): Redact {
+export function createRedactFor(account: AccountSecrets | null, target: DriverTarget | null): Redact {
   const secrets = [
     ...(account ? [account.secretAccessKey, account.sessionToken ?? '', account.accessKeyId] : []),
     ...(target ? [...bootstrapSecrets(target), ...workloadSecrets(target)] : []),

@@ -11,7 +11,7 @@ import {
   findInstance,
   hasEnded,
   idsOf,
-  notTerminated,
+  isNotTerminated,
   type PlacedMachine,
   settlingWait,
 } from './ec2-host.ts';
@@ -98,7 +98,7 @@ export async function destroy(host: Ec2Host, target: DriverTarget): Promise<Driv
   const { clouds, machines, disowned, settling } = await findInstance(host, target);
   if (disowned.length > 0) return disownedFailure(disowned);
   if (settling) return settlingWait;
-  const remaining = machines.filter(notTerminated);
+  const remaining = machines.filter(isNotTerminated);
   if (remaining.length === 0) return removeParts(host, target, clouds);
   const liveMachines = remaining.filter((placed) => !hasEnded(placed));
   if (liveMachines.length > 0) await terminate(liveMachines);

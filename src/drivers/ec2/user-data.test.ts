@@ -53,7 +53,7 @@ it('fetches the agent from the replica that answers and installs it as a service
   expect(statSync(unit).mode & 0o777).toBe(0o644);
 });
 
-it('prints the address of an unreachable server on the console and retries', async () => {
+it('prints the URL of an unreachable server on the console and retries', async () => {
   machines = bootingMachines();
   const unreachableUrl = `http://127.0.0.1:${await freePort()}`;
   const instance = boot(unreachableUrl);

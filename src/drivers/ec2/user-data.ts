@@ -27,7 +27,7 @@ const onMachine = {
   programs: '/opt/slipway',
   bundle: '/opt/slipway/agent.mjs',
   fetch: '/opt/slipway/fetch-agent.cjs',
-  last_word: '/opt/slipway/last-word.cjs',
+  exit_reason: '/opt/slipway/print-exit-reason.cjs',
   unit: '/etc/systemd/system/slipway-agent.service',
 } as const;
 
@@ -57,7 +57,7 @@ function agentConfig(target: EnsureTarget, { setup, command, clean, env }: Ec2Sp
 const hereDocument = (path: string, mark: string, text: string) => `cat > ${path} <<'${mark}'\n${text}\n${mark}`;
 
 /**
- * A program that tries each address of the control plane once. It rejects a file whose digest is
+ * A program that tries each URL of the control plane once. It rejects a file whose digest is
  * not the one in this script.
  */
 const fetchProgram = (digest: string) => `const { createHash } = require('node:crypto');
@@ -98,7 +98,7 @@ const get = (base) => new Promise((resolve, reject) => {
 })();`;
 
 /** Prints the agent's exit reason on the console, because only that can be read from outside. */
-const lastWordProgram = `const { existsSync, readFileSync } = require('node:fs');
+const exitReasonProgram = `const { existsSync, readFileSync } = require('node:fs');
 if (existsSync('${onMachine.exit}')) {
   const { code, reason } = JSON.parse(readFileSync('${onMachine.exit}', 'utf8'));
   console.log('slipway: agent ended: ' + code + ': ' + reason);
@@ -117,7 +117,7 @@ After=network-online.target
 WorkingDirectory=${onMachine.dir}
 Environment=HOME=${onMachine.work} TMPDIR=${onMachine.temporary}
 ExecStart=SLIPWAY_NODE ${onMachine.bundle} --config ${onMachine.config}
-ExecStopPost=-/bin/sh -c 'SLIPWAY_NODE ${onMachine.last_word} > /dev/console'
+ExecStopPost=-/bin/sh -c 'SLIPWAY_NODE ${onMachine.exit_reason} > /dev/console'
 KillMode=process
 Restart=on-failure
 RestartSec=5
@@ -145,7 +145,7 @@ ${prepare}PATH="$PATH:/usr/local/bin:/snap/bin"
 node=$(command -v node || command -v nodejs) || failed node_missing "there is no Node.js on this machine: use an image with Node.js 20 or newer, or install it in the pool's prepare"
 "$node" -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' || failed node_too_old "the agent needs Node.js 20 or newer, but this is $("$node" --version)"
 ${hereDocument(onMachine.fetch, 'SLIPWAY_FETCH', fetchProgram(digest))}
-${hereDocument(onMachine.last_word, 'SLIPWAY_LAST_WORD', lastWordProgram)}
+${hereDocument(onMachine.exit_reason, 'SLIPWAY_EXIT_REASON', exitReasonProgram)}
 reported=
 until problem=$("$node" ${onMachine.fetch} 2>&1); do
   [ "$problem" = "$reported" ] || echo "slipway: $problem; retrying"
@@ -162,7 +162,7 @@ SLIPWAY_UNIT
 else
   cd ${onMachine.dir} || exit 1
   export HOME=${onMachine.work} TMPDIR=${onMachine.temporary}
-  ("$node" ${onMachine.bundle} --config ${onMachine.config} </dev/null >> ${onMachine.output} 2>&1; "$node" ${onMachine.last_word}) &
+  ("$node" ${onMachine.bundle} --config ${onMachine.config} </dev/null >> ${onMachine.output} 2>&1; "$node" ${onMachine.exit_reason}) &
 fi
 `;
 }

@@ -12,7 +12,7 @@ export interface ExternalDriverOptions {
   isRevoked(node_instance_id: NodeInstanceId): Promise<boolean>;
 }
 
-const done = (message: string) => async (): Promise<DriverDone> => ({ outcome: 'done', message });
+const answerDone = (message: string) => async (): Promise<DriverDone> => ({ outcome: 'done', message });
 
 export function createExternalDriver({ isRevoked }: ExternalDriverOptions): Driver {
   return {
@@ -22,20 +22,22 @@ export function createExternalDriver({ isRevoked }: ExternalDriverOptions): Driv
     host_bound: false,
     final_proof: 'revoked',
     spec_schema: Type.Object({}, { additionalProperties: false }),
-    plan: () => [{ phase: 'enrol', label: 'Wait for the machine to enrol', usual_seconds: null, owner_layer: 'node' }],
-    ensure: done('waiting for the machine to enrol; Slipway does not start external machines'),
+    plan: () => [
+      { phase: 'enrol', label: 'Waiting for the machine to enrol', usual_seconds: null, owner_layer: 'node' },
+    ],
+    ensure: answerDone('waiting for the machine to enrol; Slipway does not start external machines'),
     // There is no upstream to ask. Only heartbeats show whether the machine is alive.
-    observe: async () => ({
+    inspect: async () => ({
       state: 'unknown',
       present: true,
       ready: false,
       detail: 'only heartbeats show the state of an external machine',
       unseen: true,
     }),
-    stop: done('the machine ends its own workload'),
-    clean: done('Slipway removes nothing from an external machine'),
-    destroy: done('Slipway does not end an external machine'),
-    abort: done('nothing was started for this machine'),
+    stop: answerDone('the machine ends its own workload'),
+    clean: answerDone('Slipway removes nothing from an external machine'),
+    destroy: answerDone('Slipway does not end an external machine'),
+    abort: answerDone('nothing was started for this machine'),
     async prove({ node_instance_id }, { kind, nonce }): Promise<ProveOutcome> {
       if (kind !== 'revoked') {
         return {
@@ -59,7 +61,7 @@ export function createExternalDriver({ isRevoked }: ExternalDriverOptions): Driv
       return { outcome: 'done', proof: { kind, nonce, checked } };
     },
     diagnose: async () => ({
-      summary: 'an external machine: see its heartbeats and logs',
+      summary: 'Slipway cannot inspect an external machine; read its heartbeats and logs',
       certain: false,
       attachments: [],
     }),

@@ -67,7 +67,7 @@ it('fails with the last lines on a non-zero exit code, and runs again when calle
   expect(await countRuns(target)).toBe(2);
 });
 
-it('another driver finds the running script, and restarts it if it was killed', async () => {
+it('waits for a script that another driver started, and starts the script again if it was killed', async () => {
   const target = fixture.withSpec({ clean: 'printf x >>runs; while [ ! -e go ]; do sleep 0.02; done' });
   await startAndStop(target);
   expect(await fixture.open().clean(target)).toMatchObject({ outcome: 'wait' });
@@ -91,7 +91,7 @@ it('kills a script that exceeds the time limit', async () => {
   await until(async () => (await fixture.pids(target)).length === 0, 'the hung script has ended');
 });
 
-it('still owns the directory after a script that removes everything it can reach', async () => {
+it('still finds and destroys a machine whose script removed everything that it could reach', async () => {
   const target = fixture.withSpec({ setup: 'touch a .b', clean: 'rm -rf ./* ./.[!.]* "$HOME"' });
   const machine = await startAndStop(target);
   await machine.done('clean');

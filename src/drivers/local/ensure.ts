@@ -17,10 +17,10 @@ import { makeDirectory } from '../../base/files/make-directory.ts';
 import { agentIdentity } from '../agent-config.ts';
 import type { DriverFailure, DriverOutcome, EnsureTarget } from '../driver.ts';
 import { launchEnv } from '../workload-spec.ts';
-import { lastLines, readAgentEnd } from './agent-end.ts';
-import { exclusively } from './files/exclusive.ts';
+import { readAgentEnd, readLastLines } from './agent-end.ts';
+import { withLock } from './files/exclusive.ts';
 import { readLaunch } from './files/launch-record.ts';
-import { claimDirectory, directoryOf, files } from './files/node-directory.ts';
+import { directoryOf, ensureDirectory, files } from './files/node-directory.ts';
 import { writeRecord } from './files/small-file.ts';
 import { errorCode } from './host-failure.ts';
 import { environmentOf, idsOf, type LocalHost, lockName } from './local-host.ts';
@@ -103,20 +103,21 @@ const poll_seconds = 0.1;
 
 export async function ensure(host: LocalHost, target: EnsureTarget): Promise<DriverOutcome> {
   const directory = directoryOf(host.nodes_dir, target.node_instance_id);
-  const outcome = await exclusively(lockName(target), () => ensureLocked(host, target, directory));
+  const outcome = await withLock(lockName(target), () => ensureLocked(host, target, directory));
   return (
     outcome ?? { outcome: 'wait', retry_seconds: poll_seconds, message: 'another process is launching this machine' }
   );
 }
 
 async function ensureLocked(host: LocalHost, target: EnsureTarget, directory: string): Promise<DriverOutcome> {
-  // Only the last directory is closed: others below /var/lib/slipway may belong to other accounts.
+  // Only the last directory is made private: others below /var/lib/slipway may belong to other
+  // accounts.
   makeDirectory(dirname(host.nodes_dir), 0o711);
   makeDirectory(host.nodes_dir, 0o700);
-  const claim = await claimDirectory(directory, target);
-  if (claim === 'of_another') return foreignDirectoryFailure(directory);
+  const origin = await ensureDirectory(directory, target);
+  if (origin === 'foreign') return foreignDirectoryFailure(directory);
   // A new directory has no processes, so a normal launch does not scan for them.
-  if (claim === 'made_now') return launchOrFail(host, target, directory);
+  if (origin === 'created') return launchOrFail(host, target, directory);
 
   const { agent, all } = await host.processes.find(target);
   if (agent) {
@@ -127,10 +128,11 @@ async function ensureLocked(host: LocalHost, target: EnsureTarget, directory: st
     };
   }
   const { launches, launcher } = await readLaunch(directory);
-  // Check this before reading the record: a launcher that has ended writes no record any more.
+  // Check the launcher before reading the record: a launcher that has ended writes no record any
+  // more.
   const may_be_recorded = launcher !== null && host.processes.startOf(launcher.pid) === launcher.start;
   const end = await readAgentEnd(directory);
-  if (end?.exited_by_itself) return agentExitedFailure(directory, end.summary);
+  if (end?.would_end_again) return agentExitedFailure(directory, end.summary);
   if (!end && may_be_recorded) {
     return {
       outcome: 'wait',
@@ -168,7 +170,7 @@ async function launchOrFail(host: LocalHost, target: EnsureTarget, directory: st
 }
 
 async function agentExitedFailure(directory: string, summary: string): Promise<DriverFailure> {
-  const lines = await lastLines(join(directory, files.agent_output), 5);
+  const lines = await readLastLines(join(directory, files.agent_output), 5);
   return {
     outcome: 'failed',
     owner_layer: 'node',

@@ -1,38 +1,28 @@
 /**
- * The driver's read-only calls: the state of an instance (`observe`), proof of its absence
+ * The driver's read-only calls: the state of an instance (`inspect`), proof of its absence
  * (`prove`), all directories and processes of the installation (`list_owned`), and `diagnose`.
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { withoutScripts } from '../../base/files/pool-scripts.ts';
-import { kindOf } from '../../base/files/remove-tree.ts';
+import { createScriptHider } from '../../base/files/pool-scripts.ts';
+import { readKind } from '../../base/files/remove-tree.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { onlyProvesAbsence } from '../answers.ts';
+import { absenceOnlyFailure } from '../answers.ts';
 import type { Diagnosis, DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
-import { processesLeft, readAgentEnd } from './agent-end.ts';
+import { describeRemaining, readAgentEnd } from './agent-end.ts';
 import { readLaunch } from './files/launch-record.ts';
-import { directoryOf, entriesOf, files, readMarker } from './files/node-directory.ts';
-import { tailOf } from './files/small-file.ts';
+import { directoryOf, files, listEntries, readMarker } from './files/node-directory.ts';
+import { readTail } from './files/small-file.ts';
 import type { LocalHost } from './local-host.ts';
 import type { InstanceProcesses } from './processes/instance-processes.ts';
 import { tagNames } from './processes/procfs.ts';
 import { localSpec } from './spec.ts';
 
-export async function observe(host: LocalHost, target: DriverTarget): Promise<Observation> {
-  const { host_id } = target.state;
-  // A machine on another host cannot be inspected from here, so it is not reported as absent.
-  if (typeof host_id === 'string' && host_id !== host.host_id)
-    return {
-      state: 'elsewhere',
-      present: true,
-      ready: false,
-      detail: `the machine runs on host ${host_id}`,
-      unseen: true,
-    };
+export async function inspect(host: LocalHost, target: DriverTarget): Promise<Observation> {
   const { agent, all } = await host.processes.find(target);
   if (agent) return { state: 'running', present: true, ready: true, detail: `pid ${agent.pid}` };
   const candidates = directoriesOf(host, target);
-  const kinds = await Promise.all(candidates.map(kindOf));
+  const kinds = await Promise.all(candidates.map(readKind));
   if (kinds.every((kind) => kind === 'absent') && all.length === 0)
     return { state: 'absent', present: false, ready: false, detail: null };
   const directory = candidates[kinds.indexOf('directory')];
@@ -40,7 +30,7 @@ export async function observe(host: LocalHost, target: DriverTarget): Promise<Ob
   const ranBefore = typeof target.state.pid === 'number';
   const wasLaunched = directory !== undefined && (ranBefore || (await readLaunch(directory)).launches > 0);
   const end = wasLaunched ? await readAgentEnd(directory) : null;
-  const left = all.length > 0 ? processesLeft(all.length) : null;
+  const left = all.length > 0 ? describeRemaining(all.length) : null;
   return {
     state: wasLaunched || left ? 'exited' : 'created',
     present: true,
@@ -63,10 +53,10 @@ export async function prove(
   target: DriverTarget,
   { kind, nonce }: { kind: ProofKind; nonce: string },
 ): Promise<ProveOutcome> {
-  if (kind !== 'absent') return onlyProvesAbsence('local', kind);
+  if (kind !== 'absent') return absenceOnlyFailure('local', kind);
   const { all, examined } = await host.processes.find(target);
   const directories = directoriesOf(host, target);
-  const kinds = await Promise.all(directories.map(kindOf));
+  const kinds = await Promise.all(directories.map(readKind));
   const remaining = directories.filter((_, index) => kinds[index] !== 'absent');
   if (all.length > 0 || remaining.length > 0) {
     const pids = all.map(({ pid }) => pid).join(', ');
@@ -92,7 +82,7 @@ export async function prove(
 export async function listOwned(host: LocalHost, installation_id: string): Promise<OwnedResource[]> {
   const owned: OwnedResource[] = [];
   const withDirectory = new Set<string>();
-  for (const name of await entriesOf(host.nodes_dir)) {
+  for (const name of await listEntries(host.nodes_dir)) {
     const directory = join(host.nodes_dir, name);
     const marker = await readMarker(directory);
     if (marker?.installation_id !== installation_id) continue;
@@ -137,7 +127,7 @@ export async function diagnose(host: LocalHost, target: DriverTarget): Promise<D
 async function collect(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
   const directory = directoryOf(host.nodes_dir, target.node_instance_id);
   const found = await host.processes.find(target);
-  if ((await kindOf(directory)) !== 'directory') {
+  if ((await readKind(directory)) !== 'directory') {
     return {
       summary: 'the directory of this instance does not exist',
       certain: false,
@@ -165,7 +155,7 @@ function summaryOf({ agent, all }: InstanceProcesses, launches: number, end: str
   if (agent)
     return `the agent process ${agent.pid} runs, with ${all.length - 1} more ${all.length === 2 ? 'process' : 'processes'} of the instance`;
   if (launches === 0) return 'the agent was never launched';
-  const left = all.length > 0 ? `; ${processesLeft(all.length)}` : '';
+  const left = all.length > 0 ? `; ${describeRemaining(all.length)}` : '';
   return `${end ?? 'the agent process has ended and left no reason'}${left}`;
 }
 
@@ -173,7 +163,7 @@ async function readOutputs(directory: string): Promise<Attachment[]> {
   const names = (await readdir(directory)).filter((name) => isOutput.test(name)).sort();
   const attachments: Attachment[] = [];
   for (const name of [...names.slice(0, max_outputs), ...records]) {
-    const text = await tailOf(join(directory, name), max_attachment_bytes);
+    const text = await readTail(join(directory, name), max_attachment_bytes);
     if (text) attachments.push({ name, text });
   }
   return attachments;
@@ -185,28 +175,28 @@ async function readOutputs(directory: string): Promise<Attachment[]> {
  */
 async function readNodeLog(directory: string): Promise<Attachment[]> {
   const runs = join(directory, files.agent_command);
-  const outputs = (await namesIn(runs)).map((run) => join(runs, run, 'output'));
+  const outputs = (await listNames(runs)).map((run) => join(runs, run, 'output'));
   const attachments: Attachment[] = [];
   for (const [name, path] of [
     ['node.log', join(directory, files.agent_spool)] as const,
     ...outputs.map((output) => ['command.log', output] as const),
   ]) {
-    const newest = (await namesIn(path)).filter((file) => file.endsWith('.lines')).at(-1);
-    const text = newest ? await tailOf(join(path, newest), max_attachment_bytes) : null;
+    const newest = (await listNames(path)).filter((file) => file.endsWith('.lines')).at(-1);
+    const text = newest ? await readTail(join(path, newest), max_attachment_bytes) : null;
     if (text) attachments.push({ name, text });
   }
   return attachments;
 }
 
 /** Returns the sorted names, or none if there is no such directory. */
-const namesIn = async (path: string): Promise<string[]> =>
-  (await kindOf(path)) === 'directory' ? (await readdir(path)).sort() : [];
+const listNames = async (path: string): Promise<string[]> =>
+  (await readKind(path)) === 'directory' ? (await readdir(path)).sort() : [];
 
 /** Hides scripts and arguments: only admins may see them, but every user can read a diagnosis. */
 function processList({ all }: InstanceProcesses, spec: unknown): Attachment[] {
   if (all.length === 0) return [];
   const { setup, clean, command = [] } = localSpec(spec);
-  const hide = withoutScripts([setup, clean, command.slice(1).join(' ')]);
+  const hide = createScriptHider([setup, clean, command.slice(1).join(' ')]);
   const lines = all.map(({ pid, ppid, session, argv }) => `${pid}\t${ppid}\t${session}\t${hide(argv.join(' '))}`);
   return [{ name: 'processes', text: ['pid\tparent\tsession\tcommand', ...lines].join('\n') }];
 }

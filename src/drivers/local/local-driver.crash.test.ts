@@ -46,19 +46,19 @@ async function killServerDuring(
   after_ms: number | 'the call has ended',
 ): Promise<void> {
   const child = await startServer();
-  const gone = once(child, 'exit');
+  const exited = once(child, 'exit');
   child.send({ call, target });
   await once(child, 'message');
   if (after_ms === 'the call has ended') await once(child, 'message');
   else await pause(systemClock, after_ms);
   child.kill('SIGKILL');
-  await gone;
+  await exited;
 }
 
 /** An ensure takes about ten milliseconds, so these cover the time before, during and after it. */
 const moments_ms = [0, 1, 2, 3, 5, 8, 12, 20, 40, 'the call has ended'] as const;
 
-it('after a server is killed at any moment of ensure, its successor ends up with one machine', async () => {
+it('after a server is killed at any moment of ensure, the next server has exactly one machine', async () => {
   let survivingAgents = 0;
   for (const after_ms of moments_ms) {
     const target = fixture.withSpec({});
@@ -105,7 +105,7 @@ describe('an agent that crashed while its launcher was paused', () => {
   });
 });
 
-it('after a server is killed at any moment of destroy, its successor removes everything', async () => {
+it('after a server is killed at any moment of destroy, the next server removes everything', async () => {
   for (const after_ms of moments_ms) {
     const target = fixture.withSpec({ setup: 'mkdir -p deep && cd deep && seq 1 300 | xargs touch' });
     await handle(fixture, target).done('ensure');
@@ -125,12 +125,12 @@ it('starts and destroys fifty machines concurrently without leftovers', async ()
   const fleet = Array.from({ length: 50 }, () => handle(shared, fixture.withSpec({})));
   await Promise.all(fleet.map((machine) => machine.done('ensure')));
   expect(await driver.list_owned(fixture.installation_id)).toHaveLength(50);
-  const takeDown = async (machine: (typeof fleet)[number]) => {
+  const tearDown = async (machine: (typeof fleet)[number]) => {
     await machine.done('stop');
     await machine.done('clean');
     await machine.done('destroy');
     expect(await driver.prove(machine.target, { kind: 'absent', nonce: 'n' })).toMatchObject({ outcome: 'done' });
   };
-  await Promise.all(fleet.map(takeDown));
+  await Promise.all(fleet.map(tearDown));
   expect(await driver.list_owned(fixture.installation_id)).toEqual([]);
 });

@@ -6,7 +6,7 @@ import { systemClock } from '../../base/clock.ts';
 import { handle } from '../conformance.ts';
 import type { DriverTarget } from '../driver.ts';
 import { createLocalDriver } from './local-driver.ts';
-import { alive, type LocalFixture, localFixture, plant, standInAgent, until } from './testing/local-fixture.ts';
+import { isAlive, type LocalFixture, localFixture, plant, standInAgent, until } from './testing/local-fixture.ts';
 
 let fixture: LocalFixture;
 beforeEach(async () => {
@@ -20,7 +20,7 @@ const tagsOf = ({ installation_id, node_instance_id }: DriverTarget) => ({
 });
 
 describe('the directory of the nodes', () => {
-  it('is created by the first launch, and closes no directory above it', async () => {
+  it('is created by the first launch, private, and does not make a directory above it private', async () => {
     const outer = join(fixture.nodes_dir, 'slipway');
     const nodes_dir = join(outer, 'nodes', 'installation');
     const driver = createLocalDriver({ ...fixture.options, nodes_dir });
@@ -174,10 +174,10 @@ describe('an agent that ends', () => {
     const crashing = await localFixture({ agent_command: ['/bin/sh', '-c', 'echo boom >&2; exit 9', 'agent'] });
     await handle(crashing, target).done('ensure');
     await until(async () => {
-      const { state, detail } = await crashing.open().observe(target);
+      const { state, detail } = await crashing.open().inspect(target);
       return state === 'exited' && detail !== null;
     }, 'its end was recorded');
-    expect(await crashing.open().observe(target)).toMatchObject({
+    expect(await crashing.open().inspect(target)).toMatchObject({
       state: 'exited',
       detail: 'the agent process exited with code 9',
     });
@@ -195,7 +195,7 @@ describe('an agent that ends', () => {
     for (const launch of [1, 2, 3]) {
       await machine.done('ensure');
       expect(await fixture.machines(target), `launch ${launch}`).toBe(1);
-      for (const pid of survivors) expect(await alive(pid), `survivor at launch ${launch}`).toBe(false);
+      for (const pid of survivors) expect(await isAlive(pid), `survivor at launch ${launch}`).toBe(false);
       await until(async () => (await fixture.pids(target)).length === 2, 'its command runs');
       process.kill(Number(target.state.pid), 'SIGKILL');
       await until(async () => (await fixture.machines(target)) === 0, 'killed');
@@ -233,7 +233,7 @@ describe('another host', () => {
       });
     }
     expect(await driver.prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({ code: 'wrong_host' });
-    expect(await driver.observe(target)).toMatchObject({ state: 'unknown', present: true });
+    expect(await driver.inspect(target)).toMatchObject({ state: 'unknown', present: true });
     expect((await driver.diagnose(target)).summary).toContain('host-a');
     expect(await fixture.machines(target)).toBe(1);
   });
@@ -263,7 +263,7 @@ describe('list_owned and diagnose', () => {
       { resource: `pid:${pid}`, kind: 'process', node_id: null, node_instance_id: target.node_instance_id },
     ]);
     await handle(fixture, target).done('destroy');
-    await until(async () => !(await alive(pid)), 'planted process ended');
+    await until(async () => !(await isAlive(pid)), 'planted process ended');
   });
 
   it('lists a live machine once, by its directory', async () => {

@@ -10,11 +10,11 @@ import { realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { env } from 'node:process';
 import type { Clock } from '../../base/clock.ts';
-import { unseen } from '../answers.ts';
+import { unseenObservation } from '../answers.ts';
 import type { Driver, DriverFailure, DriverTarget, PlannedStep } from '../driver.ts';
 import { ensure } from './ensure.ts';
 import { errorCode, hostFailure } from './host-failure.ts';
-import { diagnose, listOwned, observe, prove } from './inspect.ts';
+import { diagnose, inspect, listOwned, prove } from './inspect.ts';
 import type { DriverLog, LocalHost } from './local-host.ts';
 import { createReader, processTable } from './processes/instance-processes.ts';
 import type { ProcessReader } from './processes/procfs.ts';
@@ -110,10 +110,10 @@ export function createLocalDriver(options: LocalDriverOptions): Driver {
     destroy: onThisHost(destroy),
     prove: onThisHost(prove),
     abort: onThisHost(abort),
-    async observe(target) {
+    async inspect(target) {
       const otherHost = otherHostOf(target);
-      if (otherHost === null) return observe(host, target);
-      return unseen(wrongHost(otherHost).message);
+      if (otherHost === null) return inspect(host, target);
+      return unseenObservation(wrongHost(otherHost).message);
     },
     async diagnose(target) {
       const otherHost = otherHostOf(target);

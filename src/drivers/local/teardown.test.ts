@@ -2,7 +2,7 @@ import { lstat, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { handle } from '../conformance.ts';
-import { alive, type LocalFixture, localFixture, plant, signal, until } from './testing/local-fixture.ts';
+import { isAlive, type LocalFixture, localFixture, plant, signal, until } from './testing/local-fixture.ts';
 
 let fixture: LocalFixture;
 afterEach(() => fixture.close());
@@ -29,7 +29,7 @@ describe('stop', () => {
     await machine.done('stop');
     expect(await readFile(fixture.work(target, 'farewell'), 'utf8')).toBe('bye\n');
     expect(await fixture.pids(target)).toEqual([]);
-    expect(await fixture.open().observe(target)).toMatchObject({ state: 'exited', present: true });
+    expect(await fixture.open().inspect(target)).toMatchObject({ state: 'exited', present: true });
   });
 
   it('kills a command that ignores SIGTERM at the end of the grace period, not earlier', async () => {
@@ -42,9 +42,9 @@ describe('stop', () => {
     const stubborn = await pidIn(fixture.work(target, 'command.pid'));
     const first = await fixture.open().stop(target);
     expect(first).toMatchObject({ outcome: 'wait' });
-    expect(await alive(stubborn)).toBe(true);
+    expect(await isAlive(stubborn)).toBe(true);
     await machine.done('stop');
-    expect(await alive(stubborn)).toBe(false);
+    expect(await isAlive(stubborn)).toBe(false);
     expect(await fixture.pids(target)).toEqual([]);
   });
 
@@ -57,7 +57,7 @@ describe('stop', () => {
     await machine.done('ensure');
     const daemon = await pidIn(fixture.work(target, 'daemon.pid'));
     await machine.done('stop');
-    expect(await alive(daemon)).toBe(false);
+    expect(await isAlive(daemon)).toBe(false);
     expect(await readFile(fixture.work(target, 'farewell'), 'utf8')).toBe('bye\n');
   });
 });
@@ -73,10 +73,10 @@ describe('destroy', () => {
     const daemon = await pidIn(fixture.work(target, 'daemon.pid'));
     await until(
       async () => !(await readFile(`/proc/${daemon}/environ`, 'utf8')).includes('SLIPWAY'),
-      'environment shed',
+      'the daemon to have an empty environment',
     );
     await machine.done('destroy');
-    expect(await alive(daemon)).toBe(false);
+    expect(await isAlive(daemon)).toBe(false);
     expect(await fixture.open().prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({ outcome: 'done' });
   });
 
@@ -87,7 +87,7 @@ describe('destroy', () => {
     await machine.done('ensure');
     const stray = await pidIn(fixture.work(target, 'stray.pid'));
     await machine.done('destroy');
-    expect(await alive(stray)).toBe(false);
+    expect(await isAlive(stray)).toBe(false);
   });
 
   it('ends a child process that only its parent identifies', async () => {
@@ -103,7 +103,7 @@ describe('destroy', () => {
     await machine.done('ensure');
     const bare = await pidIn(join(fixture.nodes_dir, 'bare.pid'));
     await machine.done('destroy');
-    expect(await alive(bare)).toBe(false);
+    expect(await isAlive(bare)).toBe(false);
   });
 
   it('removes read-only trees, and links but not their targets', async () => {
@@ -140,7 +140,7 @@ describe('destroy', () => {
   it("does not end a process that only mentions the instance, or another installation's process", async () => {
     fixture = await localFixture();
     const target = fixture.withSpec({});
-    const strangers = [
+    const otherPids = [
       plant(['/bin/sleep', '1000'], { NOTE: `SLIPWAY_NODE_INSTANCE_ID=${target.node_instance_id}` }),
       plant(['/bin/sleep', '1000'], {
         SLIPWAY_NODE_INSTANCE_ID: target.node_instance_id,
@@ -148,9 +148,9 @@ describe('destroy', () => {
       }),
     ];
     await handle(fixture, target).done('destroy');
-    const spared = await Promise.all(strangers.map(alive));
-    for (const pid of strangers) signal(pid, 'SIGKILL');
-    expect(spared).toEqual([true, true]);
+    const areAlive = await Promise.all(otherPids.map(isAlive));
+    for (const pid of otherPids) signal(pid, 'SIGKILL');
+    expect(areAlive).toEqual([true, true]);
   });
 });
 

@@ -2,16 +2,16 @@
 
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { scriptEnd } from '../../base/files/pool-scripts.ts';
-import { kindOf } from '../../base/files/remove-tree.ts';
+import { describeScriptEnd } from '../../base/files/pool-scripts.ts';
+import { readKind } from '../../base/files/remove-tree.ts';
 import { referencesIn } from '../../contract/pool-fields/references.ts';
 import type { DriverFailure, DriverOutcome, DriverTarget } from '../driver.ts';
 import { literalEnv } from '../workload-spec.ts';
-import { lastLines } from './agent-end.ts';
+import { readLastLines } from './agent-end.ts';
 import { foreignDirectoryFailure } from './ensure.ts';
-import { exclusively } from './files/exclusive.ts';
+import { withLock } from './files/exclusive.ts';
 import { directoryOf, files, removeDirectory } from './files/node-directory.ts';
-import { readRecord, tailOf, writeAtomically, writeRecord } from './files/small-file.ts';
+import { readRecord, readTail, writeAtomically, writeRecord } from './files/small-file.ts';
 import { environmentOf, type LocalHost, lockName } from './local-host.ts';
 import type { InstanceProcesses } from './processes/instance-processes.ts';
 import type { ProcessRow } from './processes/procfs.ts';
@@ -70,7 +70,7 @@ export async function abort(host: LocalHost, target: DriverTarget): Promise<Driv
 
 export async function destroy(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
   const directory = directoryOf(host.nodes_dir, target.node_instance_id);
-  const outcome = await exclusively(lockName(target), () => destroyLocked(host, target, directory));
+  const outcome = await withLock(lockName(target), () => destroyLocked(host, target, directory));
   return (
     outcome ?? { outcome: 'wait', retry_seconds: poll_seconds, message: 'another process is working on this machine' }
   );
@@ -80,8 +80,8 @@ async function destroyLocked(host: LocalHost, target: DriverTarget, directory: s
   const waitForEnd = await killAll(host, target);
   if (waitForEnd) return waitForEnd;
   const removal = await removeDirectory(directory, target);
-  if (removal === 'of_another') return foreignDirectoryFailure(directory);
-  if (removal === 'written_meanwhile') {
+  if (removal === 'foreign') return foreignDirectoryFailure(directory);
+  if (removal === 'refilled') {
     return {
       outcome: 'wait',
       retry_seconds: poll_seconds,
@@ -107,8 +107,8 @@ export async function clean(host: LocalHost, target: DriverTarget): Promise<Driv
   const script = localSpec(target.spec).clean;
   const directory = directoryOf(host.nodes_dir, target.node_instance_id);
   if (!script) return { outcome: 'done', message: 'the pool has nothing to clean' };
-  if ((await kindOf(directory)) === 'absent') return { outcome: 'done', message: 'the directory does not exist' };
-  const outcome = await exclusively(lockName(target), () => cleanLocked(host, target, directory, script));
+  if ((await readKind(directory)) === 'absent') return { outcome: 'done', message: 'the directory does not exist' };
+  const outcome = await withLock(lockName(target), () => cleanLocked(host, target, directory, script));
   return (
     outcome ?? {
       outcome: 'wait',
@@ -140,13 +140,13 @@ async function cleanLocked(
       all.filter((row) => row.session === shell.session),
     );
   const isOwnRun = await isFromOperation(target, join(directory, files.clean_run));
-  const status = isOwnRun ? await tailOf(join(directory, files.clean_status), 16) : null;
+  const status = isOwnRun ? await readTail(join(directory, files.clean_status), 16) : null;
   if (status !== null) {
     // Remove the status, so that a call after a failure runs the script again.
     if (status.trim() === '0') await writeRecord(cleaned, { workflow_id: target.workflow_id });
     await rm(join(directory, files.clean_status));
     if (status.trim() === '0') return { outcome: 'done', message: 'cleaned' };
-    return failed(directory, 'clean_failed', `exited with code ${status.trim()}`);
+    return readCleanFailure(directory, 'clean_failed', `exited with code ${status.trim()}`);
   }
   await startClean(host, target, directory, script);
   return { outcome: 'wait', retry_seconds: poll_seconds, message: 'clean has started' };
@@ -193,16 +193,16 @@ async function runningOutcome(host: LocalHost, directory: string, run: ProcessRo
     return { outcome: 'wait', retry_seconds: poll_seconds, message: 'clean is running' };
   }
   host.processes.signal(run, 'SIGKILL');
-  return failed(directory, 'clean_timed_out', `was ended after ${host.clean_timeout_seconds} s`);
+  return readCleanFailure(directory, 'clean_timed_out', `was killed after ${host.clean_timeout_seconds} s`);
 }
 
-async function failed(directory: string, code: string, how: string): Promise<DriverFailure> {
-  const lines = await lastLines(join(directory, files.clean_output), 5);
+async function readCleanFailure(directory: string, code: string, ending: string): Promise<DriverFailure> {
+  const lines = await readLastLines(join(directory, files.clean_output), 5);
   return {
     outcome: 'failed',
     owner_layer: 'node',
     code,
-    message: scriptEnd('clean', how, lines.split('\n')),
+    message: describeScriptEnd('clean', ending, lines.split('\n')),
     retryable: true,
   };
 }

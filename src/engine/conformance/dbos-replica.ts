@@ -1,26 +1,27 @@
 /**
- * A replica process for tests that kill replicas. Launches the engine on a database, starts or
- * recovers one run, and appends each event to a file, so that the test can read it after the kill.
+ * The program of a replica that tests start and kill. It launches the engine on a database, starts
+ * or recovers one run, and appends each event to a file, so that the test can read it after the
+ * kill.
  */
 import { appendFileSync } from 'node:fs';
 import { systemClock } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import { createDbosEngine } from '../dbos-engine.ts';
 import { silentLog } from '../engine-log.ts';
-import { never } from '../run-journal.ts';
+import { neverSettle } from '../run-journal.ts';
 
-export interface ReplicaOrders {
+export interface ReplicaOptions {
   connectionString: string;
   executor_id: string;
-  diary: string;
+  eventFile: string;
   start?: WorkflowId;
   recover?: string[];
   /** The name of a step that never returns in this process. */
   hang_in?: string;
 }
 
-const orders: ReplicaOrders = JSON.parse(process.argv[2] ?? '');
-const write = (line: string) => appendFileSync(orders.diary, `${orders.executor_id} ${line}\n`);
+const orders: ReplicaOptions = JSON.parse(process.argv[2] ?? '');
+const write = (line: string) => appendFileSync(orders.eventFile, `${orders.executor_id} ${line}\n`);
 
 const engine = createDbosEngine({
   ...orders,
@@ -43,7 +44,7 @@ engine.register({
     for (const name of ['one', 'two', 'three']) {
       const answer = await context.step(name, async () => {
         write(name);
-        if (orders.hang_in === name) await never();
+        if (orders.hang_in === name) await neverSettle();
         return process.pid;
       });
       results.push(answer);

@@ -54,10 +54,10 @@ export interface Scene {
 
 export type Operation = (context: OperationContext, params: Json) => Promise<Json | undefined>;
 
-const opened: EngineUnderTest[] = [];
+const openSystems: EngineUnderTest[] = [];
 
 export async function closeAll(): Promise<void> {
-  for (const system of opened.splice(0)) await system.close();
+  for (const system of openSystems.splice(0)) await system.close();
 }
 
 export async function scene(
@@ -100,7 +100,7 @@ export async function scene(
     engine.register({ kind, revision: 1, run });
     if (later) engine.register({ kind, revision: 2, run: later });
   }, listener);
-  opened.push(system);
+  openSystems.push(system);
   const of: OperationRun = { workflow_id, attempt: 1, kind, revision: 1, params: override.params ?? null };
   return {
     system,

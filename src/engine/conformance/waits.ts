@@ -6,50 +6,50 @@ import { moment } from '../../base/clock.ts';
 import { StepError } from '../engine.ts';
 import { type Adapter, gate, scene } from './harness.ts';
 
-export function waitsConform(adapter: Adapter): void {
+export function describeWaits(adapter: Adapter): void {
   const { unit_seconds: unit, slack_units } = adapter;
   const farUnits = 10 * slack_units;
 
   describe('waits', () => {
     test('a sleep lasts as long as requested', async () => {
-      const it = await scene(adapter, async (context) => {
+      const testRun = await scene(adapter, async (context) => {
         await context.sleep(3 * unit);
         return null;
       });
-      const startMs = it.system.nowMs();
-      await it.start();
-      await it.outcome();
-      expect(it.secondsSince(startMs)).toBeGreaterThanOrEqual(3 * unit);
-      expect(it.secondsSince(startMs)).toBeLessThan((3 + slack_units) * unit);
+      const startMs = testRun.system.nowMs();
+      await testRun.start();
+      await testRun.outcome();
+      expect(testRun.secondsSince(startMs)).toBeGreaterThanOrEqual(3 * unit);
+      expect(testRun.secondsSince(startMs)).toBeLessThan((3 + slack_units) * unit);
     });
 
     test('a wake does not shorten a sleep', async () => {
       let asleep = false;
-      const it = await scene(adapter, async (context) => {
+      const testRun = await scene(adapter, async (context) => {
         await context.step('ready', async () => {
           asleep = true;
         });
         await context.sleep(4 * unit);
         return null;
       });
-      await it.start();
-      await it.system.until('the sleep', () => asleep);
-      const startMs = it.system.nowMs();
-      await it.system.engine.wake(it.workflow_id, 1);
-      await it.outcome();
-      expect(it.secondsSince(startMs)).toBeGreaterThan(3 * unit);
+      await testRun.start();
+      await testRun.system.until('the sleep', () => asleep);
+      const startMs = testRun.system.nowMs();
+      await testRun.system.engine.wake(testRun.workflow_id, 1);
+      await testRun.outcome();
+      expect(testRun.secondsSince(startMs)).toBeGreaterThan(3 * unit);
     });
 
     test('a wait checks at once', async () => {
-      const it = await scene(adapter, (context) =>
+      const testRun = await scene(adapter, (context) =>
         context.waitFor('there', async () => 'already', {
-          until: moment(it.system.nowMs() + farUnits * unit * 1000),
+          until: moment(testRun.system.nowMs() + farUnits * unit * 1000),
           poll_seconds: farUnits * unit,
         }),
       );
-      await it.start();
-      expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'already' });
-      expect(it.steps).toEqual([
+      await testRun.start();
+      expect(await testRun.outcome()).toEqual({ status: 'succeeded', result: 'already' });
+      expect(testRun.steps).toEqual([
         { step: 'there', try: 1, status: 'waiting' },
         { step: 'there', try: 1, status: 'done' },
       ]);
@@ -57,31 +57,31 @@ export function waitsConform(adapter: Adapter): void {
 
     test('a wait checks again at every poll', async () => {
       let checks = 0;
-      const it = await scene(adapter, (context) =>
+      const testRun = await scene(adapter, (context) =>
         context.waitFor('there', async () => (++checks === 4 ? checks : undefined), {
-          until: moment(it.system.nowMs() + farUnits * unit * 1000),
+          until: moment(testRun.system.nowMs() + farUnits * unit * 1000),
           poll_seconds: unit,
         }),
       );
-      const startMs = it.system.nowMs();
-      await it.start();
-      expect(await it.outcome()).toEqual({ status: 'succeeded', result: 4 });
-      expect(it.secondsSince(startMs)).toBeGreaterThanOrEqual(3 * unit);
+      const startMs = testRun.system.nowMs();
+      await testRun.start();
+      expect(await testRun.outcome()).toEqual({ status: 'succeeded', result: 4 });
+      expect(testRun.secondsSince(startMs)).toBeGreaterThanOrEqual(3 * unit);
     });
 
     test('a wait that passes its deadline returns undefined, after a last check', async () => {
       const checkTimes: number[] = [];
-      const it = await scene(adapter, async (context) => {
-        const until = await context.step('until', async () => it.system.nowMs() + 3 * unit * 1000);
-        const check = async () => void checkTimes.push(it.system.nowMs());
+      const testRun = await scene(adapter, async (context) => {
+        const until = await context.step('until', async () => testRun.system.nowMs() + 3 * unit * 1000);
+        const check = async () => void checkTimes.push(testRun.system.nowMs());
         const answer = await context.waitFor('there', check as () => Promise<undefined>, {
           until: moment(until),
           poll_seconds: 2 * unit,
         });
         return { answered: answer !== undefined, late: (checkTimes.at(-1) ?? 0) >= until };
       });
-      await it.start();
-      expect(await it.outcome()).toEqual({ status: 'succeeded', result: { answered: false, late: true } });
+      await testRun.start();
+      expect(await testRun.outcome()).toEqual({ status: 'succeeded', result: { answered: false, late: true } });
       // A busy machine may skip a check in the middle, but never the first or the last.
       expect(checkTimes.length).toBeGreaterThanOrEqual(2);
       expect(checkTimes.length).toBeLessThanOrEqual(5);
@@ -90,26 +90,26 @@ export function waitsConform(adapter: Adapter): void {
     test('a wake makes a wait check again at once', async () => {
       let checks = 0;
       let there = false;
-      const it = await scene(adapter, (context) =>
+      const testRun = await scene(adapter, (context) =>
         context.waitFor('there', async () => (++checks && there ? checks : undefined), {
-          until: moment(it.system.nowMs() + farUnits * unit * 1000),
+          until: moment(testRun.system.nowMs() + farUnits * unit * 1000),
           poll_seconds: farUnits * unit,
         }),
       );
-      await it.start();
-      await it.system.until('the first check', () => checks === 1);
+      await testRun.start();
+      await testRun.system.until('the first check', () => checks === 1);
       there = true;
-      const startMs = it.system.nowMs();
-      await it.system.engine.wake(it.workflow_id, 1);
-      expect(await it.outcome()).toEqual({ status: 'succeeded', result: 2 });
-      expect(it.secondsSince(startMs)).toBeLessThan(slack_units * unit);
+      const startMs = testRun.system.nowMs();
+      await testRun.system.engine.wake(testRun.workflow_id, 1);
+      expect(await testRun.outcome()).toEqual({ status: 'succeeded', result: 2 });
+      expect(testRun.secondsSince(startMs)).toBeLessThan(slack_units * unit);
     });
 
     test('wakes during a check are not lost, and cause one more check', async () => {
       const stepGate = gate();
       let checks = 0;
       let there = false;
-      const it = await scene(adapter, (context) =>
+      const testRun = await scene(adapter, (context) =>
         context.waitFor(
           'there',
           async () => {
@@ -118,36 +118,36 @@ export function waitsConform(adapter: Adapter): void {
             if (checks === 1) await stepGate.pass();
             return wasThere ? checks : undefined;
           },
-          { until: moment(it.system.nowMs() + farUnits * unit * 1000), poll_seconds: farUnits * unit },
+          { until: moment(testRun.system.nowMs() + farUnits * unit * 1000), poll_seconds: farUnits * unit },
         ),
       );
-      await it.start();
-      await it.system.until('the first check', () => stepGate.blocked === 1);
-      const startMs = it.system.nowMs();
-      for (let i = 0; i < 10; i++) await it.system.engine.wake(it.workflow_id, 1);
+      await testRun.start();
+      await testRun.system.until('the first check', () => stepGate.blocked === 1);
+      const startMs = testRun.system.nowMs();
+      for (let i = 0; i < 10; i++) await testRun.system.engine.wake(testRun.workflow_id, 1);
       there = true;
-      await it.system.engine.wake(it.workflow_id, 1);
+      await testRun.system.engine.wake(testRun.workflow_id, 1);
       stepGate.open();
-      expect(await it.outcome()).toEqual({ status: 'succeeded', result: 2 });
-      expect(it.secondsSince(startMs)).toBeLessThan(slack_units * unit);
+      expect(await testRun.outcome()).toEqual({ status: 'succeeded', result: 2 });
+      expect(testRun.secondsSince(startMs)).toBeLessThan(slack_units * unit);
     });
 
     test('a wake is harmless if nothing waits or the run is unknown', async () => {
       const stepGate = gate();
       let checks = 0;
-      const it = await scene(adapter, async (context) => {
+      const testRun = await scene(adapter, async (context) => {
         await context.step('hold', stepGate.pass);
-        const until = moment(it.system.nowMs() + 2 * unit * 1000);
+        const until = moment(testRun.system.nowMs() + 2 * unit * 1000);
         const check = async () => void checks++;
         await context.waitFor('there', check as () => Promise<undefined>, { until, poll_seconds: farUnits * unit });
         return null;
       });
-      await it.system.engine.wake(it.workflow_id, 1);
-      await it.start();
-      await it.system.until('the step', () => stepGate.blocked === 1);
-      for (let i = 0; i < 5; i++) await it.system.engine.wake(it.workflow_id, 1);
+      await testRun.system.engine.wake(testRun.workflow_id, 1);
+      await testRun.start();
+      await testRun.system.until('the step', () => stepGate.blocked === 1);
+      for (let i = 0; i < 5; i++) await testRun.system.engine.wake(testRun.workflow_id, 1);
       stepGate.open();
-      await it.outcome();
+      await testRun.outcome();
       // The wait checks at once, after the earlier wakes, and at its end.
       expect(checks).toBeGreaterThanOrEqual(2);
       expect(checks).toBeLessThanOrEqual(4);
@@ -155,19 +155,19 @@ export function waitsConform(adapter: Adapter): void {
 
     test('a check that fails temporarily counts as no result yet', async () => {
       let checks = 0;
-      const it = await scene(adapter, (context) =>
+      const testRun = await scene(adapter, (context) =>
         context.waitFor(
           'there',
           async () => {
             if (++checks < 3) throw new Error('the network failed');
             return checks;
           },
-          { until: moment(it.system.nowMs() + farUnits * unit * 1000), poll_seconds: unit / 2 },
+          { until: moment(testRun.system.nowMs() + farUnits * unit * 1000), poll_seconds: unit / 2 },
         ),
       );
-      await it.start();
-      expect(await it.outcome()).toEqual({ status: 'succeeded', result: 3 });
-      expect(it.steps.map((report) => report.status)).toEqual(['waiting', 'retrying', 'retrying', 'done']);
+      await testRun.start();
+      expect(await testRun.outcome()).toEqual({ status: 'succeeded', result: 3 });
+      expect(testRun.steps.map((report) => report.status)).toEqual(['waiting', 'retrying', 'retrying', 'done']);
     });
 
     test('a check with a final error fails the run, and the outcome names the wait', async () => {
@@ -177,14 +177,17 @@ export function waitsConform(adapter: Adapter): void {
         message: 'it is gone',
         retryable: false,
       });
-      const it = await scene(adapter, (context) =>
+      const testRun = await scene(adapter, (context) =>
         context.waitFor<string>('there', () => Promise.reject(gone), {
-          until: moment(it.system.nowMs() + farUnits * unit * 1000),
+          until: moment(testRun.system.nowMs() + farUnits * unit * 1000),
           poll_seconds: unit,
         }),
       );
-      await it.start();
-      expect(await it.outcome()).toMatchObject({ status: 'failed', error: { step: 'there', code: 'machine_gone' } });
+      await testRun.start();
+      expect(await testRun.outcome()).toMatchObject({
+        status: 'failed',
+        error: { step: 'there', code: 'machine_gone' },
+      });
     });
   });
 }

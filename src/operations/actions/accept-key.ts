@@ -5,8 +5,8 @@
 import { fingerprintOf } from '../../base/credentials/ed25519.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { keyStanding, acceptKey as storeAcceptance } from '../../store/agents/agent-keys/key-change.ts';
-import { type Acting, type Action, changedMeanwhile } from './action.ts';
+import { readKeyStanding, acceptKey as storeAcceptance } from '../../store/agents/agent-keys/key-change.ts';
+import { type Action, type ActionContext, changedError } from './action.ts';
 
 interface UnprovenKey {
   id: NodeInstanceId;
@@ -15,20 +15,20 @@ interface UnprovenKey {
   since: Date;
 }
 
-async function readUnprovenKey({ tx, node }: Acting): Promise<UnprovenKey> {
+async function readUnprovenKey({ tx, node }: ActionContext): Promise<UnprovenKey> {
   const id = node.node_instance_id;
-  const standing = id ? await keyStanding(tx, id) : undefined;
-  if (!id || !standing?.agent_public_key || !standing.key_unproven_since) throw changedMeanwhile();
+  const standing = id ? await readKeyStanding(tx, id) : undefined;
+  if (!id || !standing?.agent_public_key || !standing.key_unproven_since) throw changedError();
   const { agent_public_key: key, key_unproven_since: since } = standing;
   return { id, key, fingerprint: fingerprintOf(key), since };
 }
 
 /** The credential's holder may have replaced the key again since the operator saw it. */
-function requireSeenKey(seen: string | undefined, fingerprint: string): void {
-  if (seen === fingerprint) return;
-  if (seen !== undefined)
-    throw changedMeanwhile(
-      `The agent now signs with key ${fingerprint}, not ${seen}. Check the new key before you accept it.`,
+function requireSeenKey(seenFingerprint: string | undefined, fingerprint: string): void {
+  if (seenFingerprint === fingerprint) return;
+  if (seenFingerprint !== undefined)
+    throw changedError(
+      `The agent now signs with key ${fingerprint}, not ${seenFingerprint}. Check the new key before you accept it.`,
     );
   throw new ApiProblem('invalid_request', {
     detail: `Pass the fingerprint of the key. The agent signs with ${fingerprint}; compare it with the key on the machine.`,
@@ -37,21 +37,21 @@ function requireSeenKey(seen: string | undefined, fingerprint: string): void {
 }
 
 export const acceptKey: Action = {
-  async predict(acting) {
-    const { fingerprint, since } = await readUnprovenKey(acting);
-    const { status, deadline_at } = acting.node;
+  async predict(context) {
+    const { fingerprint, since } = await readUnprovenKey(context);
+    const { status, deadline_at } = context.node;
     return {
       status,
       deadline_at,
-      says: `accepts key ${fingerprint}, in use since ${since.toISOString()}; its signatures count from now on`,
+      says: `accepts key ${fingerprint}, in use since ${since.toISOString()}; proofs signed with it are accepted from now on`,
       fingerprint,
       data: { fingerprint },
     };
   },
-  async act(acting) {
-    const { id, key, fingerprint } = await readUnprovenKey(acting);
-    requireSeenKey(acting.request.fingerprint, fingerprint);
-    if (!(await storeAcceptance(acting.tx, id, key))) throw changedMeanwhile();
+  async act(context) {
+    const { id, key, fingerprint } = await readUnprovenKey(context);
+    requireSeenKey(context.request.fingerprint, fingerprint);
+    if (!(await storeAcceptance(context.tx, id, key))) throw changedError();
     return undefined;
   },
 };

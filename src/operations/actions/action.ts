@@ -37,7 +37,7 @@ export interface Prediction<Status extends string = string> {
   data?: Record<string, unknown>;
 }
 
-export interface Acting {
+export interface ActionContext {
   tx: Transaction;
   services: OperationServices;
   /** Locked by `tx`. */
@@ -45,7 +45,7 @@ export interface Acting {
   /** The pool generation that the node was made from. */
   pool: PoolDocument;
   /** The node as the API returns it, with allocation and occupancy. */
-  shown: Node;
+  apiNode: Node;
   request: ActionRequest;
   caller: Caller;
   at: Date;
@@ -54,29 +54,29 @@ export interface Acting {
 export type ActionResult = Pick<Prediction, 'workflow_id' | 'enrollment_token'>;
 
 export interface Action {
-  predict(acting: Acting): Prediction<NodeStatus> | Promise<Prediction<NodeStatus>>;
+  predict(context: ActionContext): Prediction<NodeStatus> | Promise<Prediction<NodeStatus>>;
   /** Returns the queued operation, if any, and a secret to show to the caller. */
-  act(acting: Acting, prediction: Prediction<NodeStatus>): Promise<WorkflowId | undefined | ActionResult>;
+  act(context: ActionContext, prediction: Prediction<NodeStatus>): Promise<WorkflowId | undefined | ActionResult>;
 }
 
-export const changedMeanwhile = (what = 'The node changed in the meantime. Check it and try again.') =>
+export const changedError = (what = 'The node changed in the meantime. Check it and try again.') =>
   new ApiProblem('action_illegal', what);
 
 /** The fields of a transition that name the person and the reason. */
-export const citing = ({ request, caller }: Acting) => ({
+export const reasonAndActor = ({ request, caller }: ActionContext) => ({
   reason: request.reason,
   actor: caller.actor,
   correlation_id: caller.correlation_id,
 });
 
 /** The deadline that a transition to the status would set. */
-export function deadlineIn(status: NodeStatus, { node, pool, services, at }: Acting): Date | null {
+export function deadlineAfterMove(status: NodeStatus, { node, pool, services, at }: ActionContext): Date | null {
   const phase = nodeStatuses[status].deadline;
   if (!phase) return null;
   return secondsLater(at, budgetOf(phase, pool, services.environment, node.requested_provision_seconds).seconds);
 }
 
-export interface ActingOnAllocation {
+export interface AllocationActionContext {
   tx: Transaction;
   /** The `db` of these services runs every statement in `tx`. */
   services: OperationServices;

@@ -5,11 +5,11 @@
 import { secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { AllocationStatus } from '../../lifecycle/model/states.ts';
-import { openOperationsOf } from '../../store/operations/open-operations.ts';
+import { listOpenOperations } from '../../store/operations/open-operations.ts';
 import { lockAllocation } from '../../store/rows/allocations.ts';
 import { markExtended } from '../../store/transitions/advance.ts';
 import { extendSteps, moveAllocationDeadline, moveDeadlines } from '../../store/transitions/deadlines.ts';
-import { type ActingOnAllocation, type Action, changedMeanwhile, type Prediction } from './action.ts';
+import { type Action, type AllocationActionContext, changedError, type Prediction } from './action.ts';
 
 const requireSeconds = (seconds: number | undefined): number => {
   if (seconds === undefined)
@@ -38,20 +38,24 @@ export const extendDeadline: Action = {
   },
 };
 
-export const predictExtension = ({ allocation, request, at }: ActingOnAllocation): Prediction<AllocationStatus> => {
+export const predictExtension = ({
+  allocation,
+  request,
+  at,
+}: AllocationActionContext): Prediction<AllocationStatus> => {
   const deadline_at = extendedDeadline(allocation.deadline_at, request.seconds, at);
   return { status: allocation.status, deadline_at, says: `its deadline moves to ${deadline_at.toISOString()}` };
 };
 
 export async function extendAllocation(
-  { tx, allocation, request, caller, at }: ActingOnAllocation,
+  { tx, allocation, request, caller, at }: AllocationActionContext,
   { deadline_at }: Prediction,
 ): Promise<undefined> {
   // Operations lock their own row before the allocation; the reverse order could deadlock.
-  const openOperations = await openOperationsOf(tx, allocation.allocation_id, 'for no key update');
+  const openOperations = await listOpenOperations(tx, allocation.allocation_id, 'for no key update');
   const locked = await lockAllocation(tx, allocation.allocation_id);
   if (!deadline_at || !locked || locked.status !== allocation.status)
-    throw changedMeanwhile('The allocation changed in the meantime. Check it and try again.');
+    throw changedError('The allocation changed in the meantime. Check it and try again.');
   // The current step has its own time limit, which would end the wait before the new deadline.
   for (const { workflow_id } of openOperations) await extendSteps(tx, workflow_id, request.seconds ?? 0);
   const reason = `extended by ${request.seconds} s: ${request.reason}`;

@@ -6,9 +6,9 @@ import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { expectedStatuses, type FindingWhat } from '../../lifecycle/findings/findings.ts';
-import { isSeenSince, provenGoneNodes } from '../../store/history/proven-gone-nodes.ts';
+import { findProvenGoneNodes, isSeenSince } from '../../store/history/proven-gone-nodes.ts';
 import type { Transaction } from '../../store/pg/database.ts';
-import { type FindingRow, findingRow, type Settled, settleFinding } from '../../store/rows/findings.ts';
+import { type FindingRow, type FindingSettlement, findingRow, settleFinding } from '../../store/rows/findings.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
 import { restateRow, restoreRow } from '../../store/transitions/restore-rows.ts';
 import { retireIn } from '../release/node-retire.ts';
@@ -39,8 +39,8 @@ interface Decision {
   act(context: DecisionContext): Promise<WorkflowId | undefined>;
 }
 
-const differenceGone = () =>
-  new ApiProblem('action_illegal', 'The difference is gone. The finding closes with the next pass.');
+const differenceGoneError = () =>
+  new ApiProblem('action_illegal', 'The difference is gone. The next run of the sweep closes the finding.');
 
 /** The row that the finding is about. */
 const rowOf = ({ finding: { allocation_id, subject }, request, caller }: DecisionContext) => ({
@@ -53,10 +53,10 @@ const rowOf = ({ finding: { allocation_id, subject }, request, caller }: Decisio
 async function tearDownNode({ tx, services, finding, request, caller, at }: DecisionContext): Promise<WorkflowId> {
   const node = await lockNode(tx, finding.subject);
   const isExpected = expectedStatuses.some((status) => status === node?.status);
-  if (!node || !isExpected || node.node_instance_id !== finding.node_instance_id) throw differenceGone();
+  if (!node || !isExpected || node.node_instance_id !== finding.node_instance_id) throw differenceGoneError();
   const cause = { by: 'retire' as const, reason: request.reason, actor: caller.actor };
   const workflow_id = await retireIn(tx, services, node, cause, at);
-  if (!workflow_id) throw differenceGone();
+  if (!workflow_id) throw differenceGoneError();
   return workflow_id;
 }
 
@@ -66,35 +66,35 @@ async function tearDownNode({ tx, services, finding, request, caller, at }: Deci
  */
 async function retireByProof(context: DecisionContext): Promise<WorkflowId | undefined> {
   const { tx, services, finding, request, caller, at } = context;
-  if (!(await lockNode(tx, finding.subject))) throw differenceGone();
-  const [node] = await provenGoneNodes(tx, [finding.subject]);
-  if (!node) throw differenceGone();
+  if (!(await lockNode(tx, finding.subject))) throw differenceGoneError();
+  const [node] = await findProvenGoneNodes(tx, [finding.subject]);
+  if (!node) throw differenceGoneError();
   if (isSeenSince(node)) return tearDownNode(context);
   const cause = { reason: request.reason, actor: caller.actor, workflow_id: null };
-  if (!(await retireProvenGone(tx, services, { ...node, ...cause }, at))) throw differenceGone();
+  if (!(await retireProvenGone(tx, services, { ...node, ...cause }, at))) throw differenceGoneError();
   return undefined;
 }
 
-const notRepairable = (explanation: string): Decision => ({
+const refuseRepair = (explanation: string): Decision => ({
   says: () => {
     throw new ApiProblem('action_illegal', explanation);
   },
   act: async () => undefined,
 });
 
-const notAutomatically = notRepairable(
-  'Only a change of the pool or its image fixes this. The finding closes when the cause is gone. Accept it if it is known.',
+const poolChangeRequired = refuseRepair(
+  'Only a change of the pool or its image repairs this. The finding closes when the cause is gone. Accept the finding if you know the cause.',
 );
 
 const repairs: Record<FindingWhat, Decision> = {
   machine_absent: {
-    says: () => 'the node is taken down with proof and retired; an allocation on it ends failed by node-lost',
+    says: () => 'the node is torn down with proof and retired; an allocation on it fails by node-lost',
     act: tearDownNode,
   },
   row_differs: {
     says: ({ theirs }) => `the row is set to what its evidence says: ${JSON.stringify(theirs)}`,
     async act(context) {
-      if (!(await restoreRow(context.tx, rowOf(context), context.at))) throw differenceGone();
+      if (!(await restoreRow(context.tx, rowOf(context), context.at))) throw differenceGoneError();
       return undefined;
     },
   },
@@ -102,19 +102,19 @@ const repairs: Record<FindingWhat, Decision> = {
     says: ({ theirs }) =>
       theirs.observed_state === undefined
         ? 'the node is retired by the proof on record'
-        : 'the machine is taken down again, with proof, and the node is retired',
+        : 'the machine is torn down again, with proof, and the node is retired',
     act: retireByProof,
   },
-  node_provisions: notAutomatically,
-  pool_provisions: notAutomatically,
-  boots_slower: notAutomatically,
-  name_contested: notRepairable(
+  node_provisions: poolChangeRequired,
+  pool_provisions: poolChangeRequired,
+  boots_slower: poolChangeRequired,
+  name_contested: refuseRepair(
     'Decide which machine is the right one: enrol the node again, retire it, or accept the finding.',
   ),
-  join_token_expiring: notRepairable(
+  join_token_expiring: refuseRepair(
     'Create another join token and restart the machines with it. The finding closes when no machine uses the old token.',
   ),
-  token_expiring: notRepairable(
+  token_expiring: refuseRepair(
     'Create another token with the same name, role and scope, and use it instead. The finding closes when the new token is used.',
   ),
 };
@@ -127,9 +127,9 @@ const acceptAsIs: Decision = {
 const acceptances: Record<FindingWhat, Decision> = {
   machine_absent: acceptAsIs,
   row_differs: {
-    says: ({ ours }) => `the row holds as it stands, and becomes its evidence: ${JSON.stringify(ours)}`,
+    says: ({ ours }) => `the row stays as it is, and its values are recorded as evidence: ${JSON.stringify(ours)}`,
     async act(context) {
-      if (!(await restateRow(context.tx, rowOf(context), context.at))) throw differenceGone();
+      if (!(await restateRow(context.tx, rowOf(context), context.at))) throw differenceGoneError();
       return undefined;
     },
   },
@@ -140,7 +140,7 @@ const acceptances: Record<FindingWhat, Decision> = {
   join_token_expiring: acceptAsIs,
   token_expiring: acceptAsIs,
   boots_slower: {
-    says: () => 'this pace counts as normal; only boots that get slower still are reported',
+    says: () => 'the current boot time counts as normal; only boots that become even slower are reported',
     act: async () => undefined,
   },
 };
@@ -155,7 +155,7 @@ function decide(
   services: OperationServices,
   id: string,
   decisions: Record<FindingWhat, Decision>,
-  settlementOf: (finding: FindingRow) => Pick<Settled, 'status' | 'keep'>,
+  settlementOf: (finding: FindingRow) => Pick<FindingSettlement, 'status' | 'keep'>,
   request: FindingRequest,
   caller: Caller,
 ): Promise<FindingOutcome> {
@@ -170,9 +170,9 @@ function decide(
     if (request.dry_run) return { finding, says };
     const workflow_id = await decision.act({ tx, services, finding, request, caller, at });
     const settlement = { reason: request.reason, actor: caller.actor, ...settlementOf(finding) };
-    const closed = await settleFinding(tx, finding.finding_id, settlement, at);
-    if (!closed) throw new ApiProblem('action_illegal', 'Someone else has decided on the finding meanwhile.');
-    return { finding: closed, says, workflow_id };
+    const settled = await settleFinding(tx, finding.finding_id, settlement, at);
+    if (!settled) throw new ApiProblem('action_illegal', 'Somebody else decided on the finding in the meantime.');
+    return { finding: settled, says, workflow_id };
   });
 }
 

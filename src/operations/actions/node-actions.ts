@@ -1,6 +1,7 @@
 /**
  * Performs actions on nodes, each in one transaction. lifecycle/actions/actions.ts decides in which
- * states an action is allowed. No tenant gets here: the route admits only operators of the fleet.
+ * states an action is allowed. Tenants cannot act on nodes: the route admits only operators of the
+ * fleet.
  */
 import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
@@ -12,16 +13,16 @@ import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { type Queryable, StoreUnavailable, withinTransaction } from '../../store/pg/database.ts';
 import { joinedRow, lockNode, nodeWire } from '../../store/rows/nodes.ts';
-import { poolGeneration } from '../../store/rows/pools.ts';
+import { readGenerationDocument } from '../../store/rows/pools.ts';
 import { lookForProof } from '../release/proof.ts';
 import { requestForceRelease, requestReleaseRetry } from '../release/release-requests.ts';
-import { requestRetry, retryingPool } from '../requests.ts';
+import { readRetryPool, requestRetry } from '../requests.ts';
 import type { AllocationOperation, Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { readSubject } from '../runtime/subject.ts';
 import { acceptKey } from './accept-key.ts';
 import { type Action, type ActionRequest, type Prediction, recordAction } from './action.ts';
-import { nodeSubject } from './action-subjects.ts';
+import { readNodeSubject } from './action-subjects.ts';
 import { applyHeldVerdict } from './apply-held-verdict.ts';
 import { extendDeadline } from './extend-deadline.ts';
 import { reEnroll, reimage, retire } from './instance-actions.ts';
@@ -71,7 +72,7 @@ async function predictForceRelease(services: OperationServices, node: Node) {
 const allocationRequests: Partial<Record<NodeActionName, AllocationRequest>> = {
   retry: {
     async predict({ db }, { pool }) {
-      await retryingPool(db, pool);
+      await readRetryPool(db, pool);
       const says = 'Slipway tears down the remains of its machine and starts a new instance for its allocation';
       return { status: 'provisioning', says };
     },
@@ -109,7 +110,7 @@ async function requireAllowed(db: Queryable, id: string, action: NodeActionName)
   const row = await joinedRow(db, id, wholeFleet);
   if (!row) throw new ApiProblem('node_not_found');
   const node = nodeWire(row);
-  const why_not = whyNotOnNode(action, await nodeSubject(db, node, row.allocation_status));
+  const why_not = whyNotOnNode(action, await readNodeSubject(db, node, row.allocation_status));
   if (why_not) throw new ApiProblem('action_illegal', why_not);
   return node;
 }
@@ -119,7 +120,7 @@ const idsOf = ({ node_id, node_instance_id, allocation_id }: Node) =>
 
 /**
  * Predicts before the transaction, because a prediction may call a driver and must hold no lock.
- * `act` locks the operation before the node, as every step does; locking the node here first could
+ * `act` locks the operation before the node, as every step does; locking the node first could
  * deadlock.
  */
 async function requestOnAllocation(
@@ -160,15 +161,15 @@ export async function actOnNode(
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
     const node = await lockNode(tx, id);
-    const shown = await requireAllowed(tx, id, action);
-    const pool = node && (await poolGeneration(tx, node.pool, node.pool_generation));
+    const apiNode = await requireAllowed(tx, id, action);
+    const pool = node && (await readGenerationDocument(tx, node.pool, node.pool_generation));
     if (!pool) throw new ApiProblem('node_not_found');
-    const acting = { tx, services, node, pool, shown, request, caller, at };
-    const prediction = await actions[action].predict(acting);
+    const context = { tx, services, node, pool, apiNode, request, caller, at };
+    const prediction = await actions[action].predict(context);
     if (request.dry_run) return prediction;
-    const effect = await actions[action].act(acting, prediction);
+    const effect = await actions[action].act(context, prediction);
     const result = { ...prediction, ...(typeof effect === 'object' ? effect : { workflow_id: effect }) };
-    await recordAction(tx, action, idsOf(shown), request, caller, result, at);
+    await recordAction(tx, action, idsOf(apiNode), request, caller, result, at);
     return result;
   });
 }

@@ -1,6 +1,6 @@
 /**
  * Collects diagnostics from a machine's agent and its provider, and stores them as evidence.
- * Changes nothing else. A dead agent delays it by one timeout.
+ * Changes nothing else. A dead agent delays the operation by one timeout.
  */
 import type { OperationDefinition } from '../../engine/engine.ts';
 import { isFenced } from '../../lifecycle/model/states.ts';
@@ -8,7 +8,7 @@ import { freezeFromAgent, freezeFromDriver } from '../release/freeze-evidence.ts
 import type { AgentContact } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
-import { nodeSubjectOf } from '../runtime/subject.ts';
+import { readSubjectWithParamsAllocation } from '../runtime/subject.ts';
 
 export const nodeDiagnoseKind = 'node-diagnose';
 
@@ -20,10 +20,10 @@ const nodeDiagnosePlan: PlanStep[] = [
 export const diagnoseQuestion = { kind: nodeDiagnoseKind, revision: 1, steps: nodeDiagnosePlan };
 
 const resultMessage = (agent: boolean, provider: boolean): string => {
-  if (agent && provider) return 'What its agent and its provider know was kept';
-  if (agent) return 'What its agent knows was kept; its provider returned nothing';
+  if (agent && provider) return 'Diagnostics of its agent and its provider were stored';
+  if (agent) return 'Diagnostics of its agent were stored; its provider returned nothing';
   return provider
-    ? 'What its provider knows was kept; its agent is silent'
+    ? 'Diagnostics of its provider were stored; its agent is silent'
     : 'No diagnostics: its agent is silent, and its provider returned nothing';
 };
 
@@ -32,7 +32,7 @@ export function nodeDiagnose(services: OperationServices): OperationDefinition {
     kind: nodeDiagnoseKind,
     revision: 1,
     async run(context) {
-      const subject = await nodeSubjectOf(services, context);
+      const subject = await readSubjectWithParamsAllocation(services, context);
       const contact: AgentContact = { unreachable: false };
       const stored = { agent: false, provider: false };
       // A fenced node accepts only tasks of its teardown, such as `release.freeze`.

@@ -8,7 +8,7 @@ import { probeTargetOf, saveProbeResults } from '../../store/supervision/probes.
 import { type AgentContact, askAgent } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
-import { nodeSubjectOf, type Subject } from '../runtime/subject.ts';
+import { readSubjectWithParamsAllocation, type Subject } from '../runtime/subject.ts';
 
 export const nodeProbeKind = 'node-probe';
 
@@ -33,7 +33,7 @@ async function probeEndpoint(
     await saveProbeResults(services.db, [result], now(services.clock));
     return { ...answer };
   });
-  return ok ? `It lives: ${endpoint} answered, ${detail}` : `It does not answer at ${endpoint}: ${detail}`;
+  return ok ? `It is alive: ${endpoint} answered, ${detail}` : `It does not answer at ${endpoint}: ${detail}`;
 }
 
 async function probeAgent(context: OperationContext, services: OperationServices, subject: Subject): Promise<string> {
@@ -41,7 +41,7 @@ async function probeAgent(context: OperationContext, services: OperationServices
   const task = { type: 'ping', wait_seconds: answerWithinSeconds };
   const answer = await askAgent(context, services, 'ask:agent', subject, contact, task);
   if (!answer) return 'Its agent has sent no recent heartbeat, so no task was queued';
-  if (answer.status === 'succeeded') return 'It lives: its agent took a task and answered it';
+  if (answer.status === 'succeeded') return 'It is alive: its agent took a task and answered it';
   return answer.status === 'failed'
     ? `Its agent answered, but failed: ${answer.error?.message ?? 'no reason was given'}`
     : `Its agent sends heartbeats, but took no task within ${answerWithinSeconds} s`;
@@ -52,7 +52,7 @@ export function nodeProbe(services: OperationServices): OperationDefinition {
     kind: nodeProbeKind,
     revision: 1,
     async run(context) {
-      const subject = await nodeSubjectOf(services, context);
+      const subject = await readSubjectWithParamsAllocation(services, context);
       await stage(context, services, 'ask', async () => {
         const { endpoint } = subject.node;
         const message = endpoint

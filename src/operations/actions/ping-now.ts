@@ -7,13 +7,14 @@ import { type CorrelationId, type NodeId, type NodeInstanceId, newTaskId } from 
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { type CheckedLayer, checkPing } from '../../lifecycle/explain/checkup.ts';
 import { instanceRow } from '../../store/agents/instances.ts';
-import { openPingOf, queueTask, type TaskRow, taskRow } from '../../store/agents/tasks.ts';
-import { holdersOf } from '../../store/rows/allocations.ts';
+import { findOpenPing, queueTask, type TaskRow, taskRow } from '../../store/agents/tasks.ts';
+import { findHolders } from '../../store/rows/allocations.ts';
 import { isSignedByAgent } from '../release/proof.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
 const defaultTimeoutSeconds = 10;
-export interface Pinged {
+
+export interface PingTarget {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
   correlation_id: CorrelationId;
@@ -21,14 +22,14 @@ export interface Pinged {
 
 export async function queuePing(
   services: OperationServices,
-  target: Pinged,
+  target: PingTarget,
   within_seconds = defaultTimeoutSeconds,
 ): Promise<string> {
   const at = now(services.clock);
   return services.db.transaction(async (tx) => {
     // The row lock makes concurrent callers share one ping.
     await instanceRow(tx, target.node_instance_id, 'for update');
-    const openPing = await openPingOf(tx, target.node_instance_id, at);
+    const openPing = await findOpenPing(tx, target.node_instance_id, at);
     if (openPing) return openPing.task_id;
     const task_id = newTaskId(services.clock);
     await queueTask(
@@ -40,7 +41,7 @@ export async function queuePing(
         params: {},
         lease_seconds: within_seconds,
         expires_at: secondsLater(at, within_seconds),
-        allocation_id: (await holdersOf(tx, [target.node_id])).get(target.node_id) ?? null,
+        allocation_id: (await findHolders(tx, [target.node_id])).get(target.node_id) ?? null,
         workflow_id: null,
       },
       at,
@@ -49,7 +50,7 @@ export async function queuePing(
   });
 }
 
-export interface PingSeen {
+export interface PingResult {
   task: TaskRow;
   checks: CheckedLayer[];
 }
@@ -59,7 +60,7 @@ export async function readPing(
   { db, clock }: OperationServices,
   task_id: string,
   node_instance_id: string,
-): Promise<PingSeen> {
+): Promise<PingResult> {
   const task = await taskRow(db, task_id);
   if (task?.type !== 'ping' || task.node_instance_id !== node_instance_id) throw new ApiProblem('task_not_found');
   const instance = await instanceRow(db, node_instance_id);

@@ -1,7 +1,7 @@
-/** `probe` and `collect-diagnostics`, which queue an operation that only reads from a machine. */
+/** `probe` and `collect-diagnostics`. Both queue an operation that only reads from a machine. */
 import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import type { Node } from '../../contract/node.ts';
-import { queuedOrRunningOnNode } from '../../store/operations/open-operations.ts';
+import { findQueuedOrRunning } from '../../store/operations/open-operations.ts';
 import { type NewOperation, queueOperation } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import type { Caller } from '../runtime/caller.ts';
@@ -12,10 +12,10 @@ import { probeQuestion } from './node-probe.ts';
 
 /**
  * Queues the operation and returns its id. If the node has a queued or running operation of the
- * same kind, returns that instead. The caller holds the node's lock, so that no second one is
- * queued.
+ * same kind, returns the id of that operation. The caller holds the node's lock, so that no second
+ * operation is queued.
  */
-export async function askIn(
+export async function queueOnce(
   tx: Transaction,
   services: OperationServices,
   question: Pick<NewOperation, 'kind' | 'revision' | 'steps'>,
@@ -23,7 +23,7 @@ export async function askIn(
   caller: Caller,
   at: Date,
 ): Promise<WorkflowId> {
-  const existing = await queuedOrRunningOnNode(tx, node.node_id, question.kind);
+  const existing = await findQueuedOrRunning(tx, node.node_id, question.kind);
   if (existing) return existing;
   const workflow_id = newWorkflowId(services.clock);
   await queueOperation(
@@ -53,8 +53,8 @@ export const probe: Action = {
       ? `it is probed at ${node.endpoint}, and the result is stored in its timeline`
       : 'its agent gets a task, and whether it answers is stored in its timeline',
   }),
-  act: ({ tx, services, shown, request, caller, at }) =>
-    askIn(tx, services, probeQuestion, shown, { ...caller, reason: request.reason }, at),
+  act: ({ tx, services, apiNode, request, caller, at }) =>
+    queueOnce(tx, services, probeQuestion, apiNode, { ...caller, reason: request.reason }, at),
 };
 
 export const collectDiagnostics: Action = {
@@ -63,6 +63,6 @@ export const collectDiagnostics: Action = {
     deadline_at: node.deadline_at,
     says: 'diagnostics of its agent and its provider are stored in its timeline, kind evidence.frozen',
   }),
-  act: ({ tx, services, shown, request, caller, at }) =>
-    askIn(tx, services, diagnoseQuestion, shown, { ...caller, reason: request.reason }, at),
+  act: ({ tx, services, apiNode, request, caller, at }) =>
+    queueOnce(tx, services, diagnoseQuestion, apiNode, { ...caller, reason: request.reason }, at),
 };

@@ -25,7 +25,7 @@ beforeAll(async () => {
     ...fixture.services,
     drivers: new Map(drivers.map((driver) => [driver.name, driver])),
     installation: {
-      enrollmentToken: ({ node_id }: { node_id: string }) => `token of ${node_id}`,
+      signEnrollmentToken: ({ node_id }: { node_id: string }) => `token of ${node_id}`,
     } as unknown as Installation,
   };
 });

@@ -5,7 +5,7 @@ import { createInstance, instanceRow, markUnproven } from '../../store/agents/in
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import { bindOperationsToNodes } from '../../store/operations/operations.ts';
 import { type Database, single, type Transaction } from '../../store/pg/database.ts';
-import { type AllocationRow, allocationRows, holdersOf } from '../../store/rows/allocations.ts';
+import { type AllocationRow, allocationRows, findHolders } from '../../store/rows/allocations.ts';
 import { type FreeNodeHints, lockFreeNodes } from '../../store/rows/free-nodes.ts';
 import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
 import { lockPoolForAssignment, type PoolRow } from '../../store/rows/pools.ts';
@@ -15,7 +15,7 @@ import { createNode } from '../../store/transitions/node-transition.ts';
 import { retireIn } from '../release/node-retire.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { replaceInstance } from './new-instance.ts';
-import { queueTurn } from './queue-turn.ts';
+import { readQueueTurn } from './queue-turn.ts';
 
 export type Assignment =
   /** `free`: the machine was ready and unused, so nothing is launched. */
@@ -24,7 +24,7 @@ export type Assignment =
   /** The allocation was released or failed meanwhile, so there is nothing to assign. */
   | { assigned: false; withdrawn: AllocationRow['status'] | 'gone'; rule: string | null; reason: string | null };
 
-const withdrawn = (allocation: AllocationRow | undefined): Assignment => ({
+const withdrawnAnswer = (allocation: AllocationRow | undefined): Assignment => ({
   assigned: false,
   withdrawn: allocation?.status ?? 'gone',
   rule: allocation?.verdict?.rule ?? null,
@@ -62,13 +62,13 @@ async function createNodeFor(
     now,
     services.environment,
   );
-  const enrollment_token = services.installation.enrollmentToken({ pool: pool.name, node_id, node_instance_id });
+  const enrollment_token = services.installation.signEnrollmentToken({ pool: pool.name, node_id, node_instance_id });
   await createInstance(tx, { node_instance_id, node_id, enrollment_token }, now);
   return node;
 }
 
 /** Gives the failed node a new instance. The former one is already destroyed and proven absent. */
-async function renewFailed(
+async function replaceFailedInstance(
   tx: Transaction,
   services: OperationServices,
   node: NodeRow,
@@ -80,26 +80,26 @@ async function renewFailed(
   if (node.status !== 'failed' || (former && !former.revoked_at)) return undefined;
   const reasonSuffix = typeof operation.params.reason === 'string' ? `: ${operation.params.reason}` : '';
   const { workflow_id, correlation_id, actor } = operation;
-  const replaced = await replaceInstance(
+  const newInstance = await replaceInstance(
     tx,
     services,
     node,
     {
       by: 'retry',
       reason: `another try with a new instance${reasonSuffix}`,
-      fenced_because: 'another try replaces it',
+      fence_reason: 'another try replaces it',
       actor,
       workflow_id,
       correlation_id,
     },
     now,
   );
-  return replaced?.node;
+  return newInstance?.node;
 }
 
 /**
  * Ends the rescue window of a failed machine whose tenant got another machine. Otherwise the failed
- * one could come back as free without being cleaned, and go to the next tenant.
+ * machine could be rescued, become free without being cleaned, and go to the next tenant.
  */
 async function endRescueWindow(
   tx: Transaction,
@@ -109,8 +109,8 @@ async function endRescueWindow(
   operation: OperationRow,
   now: Date,
 ): Promise<void> {
-  // If another allocation failed on the same machine since, that one may still wait for it.
-  const holder = (await holdersOf(tx, [failed.node_id])).get(failed.node_id);
+  // If another allocation failed on the same machine later, it may still wait for the machine.
+  const holder = (await findHolders(tx, [failed.node_id])).get(failed.node_id);
   if (failed.status !== 'failed' || holder !== allocation_id) return;
   const reason = 'its rescue window ended: its tenant tried again and was given another machine';
   await retireIn(tx, services, failed, { by: 'retire', reason, data: { allocation_id }, actor: operation.actor }, now);
@@ -133,8 +133,8 @@ const isRetried = ({ operation, allocation }: AssignRequest) =>
   allocation.status === 'failed' && operation.params.retry === true;
 
 /**
- * Returns the answer if none has to be searched for. An operation that crashed after its assignment
- * gets the same one again.
+ * Returns the answer if no machine has to be found. An operation that crashed after its assignment
+ * gets the same machine again.
  */
 function knownAnswer({ operation, allocation }: { operation: OperationRow; allocation: AllocationRow | undefined }) {
   if (allocation?.status === 'provisioning' && allocation.node_id)
@@ -142,9 +142,9 @@ function knownAnswer({ operation, allocation }: { operation: OperationRow; alloc
   const isActive = allocation?.status === 'active' && allocation.workflow_id === operation.workflow_id;
   if (isActive && allocation.node_id && allocation.node_id === operation.node_id)
     return { assigned: true, node_id: allocation.node_id, free: true } as const;
-  // Of failed allocations only a retried one gets a machine; one that failed in the queue does not.
+  // A failed allocation gets a machine only for a retry, not if it failed while it was queued.
   const isOpen = allocation && (allocation.status === 'requested' || isRetried({ operation, allocation }));
-  return isOpen ? undefined : withdrawn(allocation);
+  return isOpen ? undefined : withdrawnAnswer(allocation);
 }
 
 const byRequestOrder = (one: AssignRequest, other: AssignRequest) =>
@@ -177,14 +177,15 @@ async function findPlaces(
   for (const request of requests) {
     const { node_id } = request.allocation;
     const failed = isRetried(request) && node_id ? await lockNode(tx, node_id) : undefined;
-    const renewed = failed && launches ? await renewFailed(tx, services, failed, request.operation, now) : undefined;
-    if (renewed) places.push({ ...request, node: renewed, isFree: false });
+    const replacedNode =
+      failed && launches ? await replaceFailedInstance(tx, services, failed, request.operation, now) : undefined;
+    if (replacedNode) places.push({ ...request, node: replacedNode, isFree: false });
     else others.push(failed ? { ...request, failed } : request);
   }
   if (others.length === 0) return { places, waiting };
 
   others.sort(byRequestOrder);
-  const turn = await queueTurn(
+  const turn = await readQueueTurn(
     tx,
     pool,
     others.map(({ allocation }) => allocation),
@@ -270,7 +271,7 @@ export async function assignNodes(
 ): Promise<Assignment[]> {
   const ids = operations.flatMap(({ allocation_id }) => allocation_id ?? []);
   const [anyAllocation] = await allocationRows(tx, ids);
-  if (!anyAllocation) return operations.map(() => withdrawn(undefined));
+  if (!anyAllocation) return operations.map(() => withdrawnAnswer(undefined));
   const pool = await lockPoolForAssignment(tx, anyAllocation.pool);
   // Read again: the rows may have changed before the pool was locked.
   const allocations = new Map((await allocationRows(tx, ids)).map((row) => [row.allocation_id, row]));
@@ -291,7 +292,7 @@ export async function assignNodes(
   for (const { operation, node, isFree } of places)
     answers.set(operation, { assigned: true, node_id: node.node_id, free: isFree });
   return requests.map(
-    (request) => answers.get(request.operation) ?? knownAnswer(request) ?? withdrawn(request.allocation),
+    (request) => answers.get(request.operation) ?? knownAnswer(request) ?? withdrawnAnswer(request.allocation),
   );
 }
 

@@ -8,7 +8,7 @@ import type { CorrelationId, NodeId } from '../../base/ids.ts';
 import { type Diagnosis, diagnose } from '../../lifecycle/findings/diagnosis.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
-import { markCrash, markSigns } from '../../store/transitions/advance.ts';
+import { markCrash, recordSigns } from '../../store/transitions/advance.ts';
 import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
@@ -33,7 +33,7 @@ export function reportBootFailure(
     if (!node?.node_instance_id) return;
     const { node_instance_id, workflow_id, deadline_at } = node;
     const kind = certain ? 'certain_failure' : 'reported_failure';
-    const newSigns = await markSigns(tx, node_instance_id, [{ kind, code }], at);
+    const newSigns = await recordSigns(tx, node_instance_id, [{ kind, code }], at);
     if (newSigns.length === 0) return;
     const facts = [
       {

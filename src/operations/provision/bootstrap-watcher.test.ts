@@ -1,6 +1,6 @@
 /**
- * The watcher stops at the node's deadline. A crash found later is recorded as an explanation, and
- * does not replace the verdict of the rule.
+ * Tests that the watcher stops at the node's deadline. A crash that is found later is recorded as
+ * an explanation, and does not replace the verdict of the rule.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
@@ -14,7 +14,7 @@ import { bootstrapWatcher } from './bootstrap-watcher.ts';
 
 let fixture: RuleFixture;
 let subject: Subject;
-let observeCalls: number;
+let inspectCalls: number;
 let duringDiagnosis: () => Promise<void>;
 const budgetSeconds = 60;
 
@@ -24,11 +24,11 @@ beforeEach(async () => {
   const ids = await fixture.addNodes({ pool: 'p', count: 1, status: 'provisioning' });
   const [node] = await fixture.readNodes(ids);
   if (!node?.node_instance_id) throw new Error('the node does not exist');
-  observeCalls = 0;
+  inspectCalls = 0;
   duringDiagnosis = async () => {};
   const driver: Driver = simulatedDriver({
-    observe: async () => {
-      observeCalls++;
+    inspect: async () => {
+      inspectCalls++;
       return { state: 'exited', present: true, ready: false, detail: null };
     },
     diagnose: async () => {
@@ -55,13 +55,13 @@ test('returns a certain crash before the deadline', async () => {
 test('does not inspect the machine after the deadline', async () => {
   await fixture.clock.advance((budgetSeconds + 1) * 1000);
   expect(await inspect()).toBeUndefined();
-  expect(observeCalls).toBe(0);
+  expect(inspectCalls).toBe(0);
   expect(await readDiagnoses()).toEqual([]);
 });
 
 test('records a crash found while the deadline passes, but does not return it', async () => {
   duringDiagnosis = () => fixture.clock.advance((budgetSeconds + 1) * 1000);
   expect(await inspect()).toBeUndefined();
-  expect(observeCalls).toBe(1);
+  expect(inspectCalls).toBe(1);
   expect(await readDiagnoses()).toHaveLength(1);
 });

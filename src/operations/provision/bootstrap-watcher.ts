@@ -7,10 +7,10 @@ import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import { type Diagnosis, diagnose } from '../../lifecycle/findings/diagnosis.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import { lastLines } from '../../store/logs/node-logs.ts';
+import { readLastLines } from '../../store/logs/node-logs.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
-import { endStartingHold, holdStarting } from '../../store/supervision/agentless-machines.ts';
-import { type Crash, markSigns, noteAdvance, readCrash } from '../../store/transitions/advance.ts';
+import { holdStarting, liftStartingHold } from '../../store/supervision/agentless-machines.ts';
+import { type Crash, noteAdvance, readCrash, recordSigns } from '../../store/transitions/advance.ts';
 import { amendNode } from '../../store/transitions/amend-node.ts';
 import type { NodeMove } from '../../store/transitions/node-move.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
@@ -36,14 +36,14 @@ export function bootstrapWatcher(services: OperationServices, workflow_id: Workf
       // External watchers report the crash of a machine that we did not launch; see
       // boot-failure-report.ts.
       if (!subject.driver.launches) return readCrash(services.db, subject.node_instance_id);
-      const observed = await subject.driver.observe(subject.target);
+      const observed = await subject.driver.inspect(subject.target);
       // Without an answer from the provider there is no new state to record.
       if (!observed.unseen) await recordObservation(services, subject, observed.state);
       const hasEnded = !observed.present || observed.state === 'exited';
       if (!hasEnded && services.clock.monotonicMs() - readMs < readEveryMs) return undefined;
       readMs = services.clock.monotonicMs();
       const diagnosis = await subject.driver.diagnose(subject.target);
-      const lines = await lastLines(services.db, subject.node_instance_id);
+      const lines = await readLastLines(services.db, subject.node_instance_id);
       const sign = diagnose([...diagnosis.attachments.map(({ text }) => text), ...lines].join('\n'));
       const hasCrashed = hasEnded && diagnosis.certain;
       // The diagnosis has the code that the agent left behind, if any.
@@ -73,7 +73,7 @@ function recordDiagnosis(
     // A diagnosis is recorded again when it becomes certain: the console may show the error before
     // the provider shows that the machine exited.
     const kind = certain ? 'certain_diagnosis' : 'diagnosis';
-    const newSigns = await markSigns(tx, subject.node_instance_id, [{ kind, code }], at);
+    const newSigns = await recordSigns(tx, subject.node_instance_id, [{ kind, code }], at);
     if (newSigns.length === 0) return;
     await recordEvidence(tx, [
       {
@@ -108,11 +108,11 @@ async function recordObservation(services: OperationServices, subject: Subject, 
 
 /** Promotes an agentless machine when its provider shows it as ready. Idempotent. */
 export async function promoteIfReady(services: OperationServices, subject: Subject): Promise<void> {
-  const { state, detail, ready, unseen } = await subject.driver.observe(subject.target);
+  const { state, detail, ready, unseen } = await subject.driver.inspect(subject.target);
   const at = now(services.clock);
   if (unseen) return holdStarting(services.db, subject.node, detail ?? 'the machine cannot be seen from this host', at);
   await recordObservation(services, subject, state);
-  if (!ready) return endStartingHold(services.db, subject.node, at);
+  if (!ready) return liftStartingHold(services.db, subject.node, at);
   const move: NodeMove = {
     node_id: subject.node.node_id,
     node_instance_id: subject.node_instance_id,
@@ -123,5 +123,5 @@ export async function promoteIfReady(services: OperationServices, subject: Subje
     set: { reported_status: 'ready' },
   };
   const outcomes = await services.db.transaction((tx) => transition(tx, [move], at, services.environment));
-  requireMoved(outcomes, 'already_there', 'status_moved_on', 'instance_fenced', 'observed');
+  requireMoved(outcomes, 'already_there', 'status_moved_on', 'instance_fenced', 'observe_only');
 }

@@ -7,7 +7,8 @@ import { now, secondsLater } from '../../base/clock.ts';
 import { newWorkflowId } from '../../base/ids.ts';
 import { OperationCancelled, type OperationContext, StepFailed } from '../../engine/engine.ts';
 import { pausingRules } from '../../lifecycle/model/rules.ts';
-import { latestBootNews } from '../../store/agents/boot-stages.ts';
+import { stageOf } from '../../lifecycle/progress/progress.ts';
+import { describeBootProgress } from '../../store/agents/boot-stages.ts';
 import { countInstancesSince } from '../../store/agents/instances.ts';
 import { runOnce } from '../../store/operations/executions.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
@@ -22,8 +23,8 @@ import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import { freezeFromDriver } from '../release/freeze-evidence.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { skipStage, stage, stageOf } from '../runtime/stage.ts';
-import { isAgentless, operationOf, type Subject, subjectOf } from '../runtime/subject.ts';
+import { skipStage, stage } from '../runtime/stage.ts';
+import { isAgentless, readOperation, readOperationSubject, type Subject } from '../runtime/subject.ts';
 import { bootstrapWatcher, promoteIfReady } from './bootstrap-watcher.ts';
 import { launch, MachineEnded } from './launch.ts';
 import { queueProvision } from './provision-plan.ts';
@@ -58,29 +59,29 @@ async function queueNextAttempt(
 }
 
 /** How often to ask the provider whether an agentless machine is ready. */
-const observeEverySeconds = 5;
+const inspectEverySeconds = 5;
 /**
  * A transition wakes the wait, so polling is only for machines that crash before they can report.
  */
 const watchEverySeconds = 2;
-/** The limit of waits that a deadline rule ends: longer than any deadline. */
-export const outlastSeconds = 365 * 24 * 3600;
+/** The time limit of a wait that a deadline rule ends. It is longer than any deadline. */
+export const maxWaitSeconds = 365 * 24 * 3600;
 
-/** Waits until the node has left `status`, or its machine certainly crashed. */
-async function awaitLeaving(
+/** Waits until the node has another status than `status`, or its machine has certainly crashed. */
+async function awaitNextStatus(
   context: OperationContext,
   services: OperationServices,
   name: string,
   status: 'provisioning' | 'starting',
 ): Promise<void> {
-  const until = secondsLater(now(services.clock), outlastSeconds);
+  const until = secondsLater(now(services.clock), maxWaitSeconds);
   const watcher = bootstrapWatcher(services, context.workflow_id);
-  const isWithoutAgent = isAgentless(await subjectOf(services, context));
+  const isWithoutAgent = isAgentless(await readOperationSubject(services, context));
   let lastMessage: string | null = null;
   const reportBoot = async ({ node, node_instance_id }: Subject) => {
     const message = node.waiting_for
       ? `Waiting for ${node.waiting_for}`
-      : await latestBootNews(services.db, node_instance_id);
+      : await describeBootProgress(services.db, node_instance_id);
     if (message === null || message === lastMessage) return;
     lastMessage = message;
     await context.emit({ message });
@@ -88,7 +89,7 @@ async function awaitLeaving(
   const recorded = await context.waitFor(
     `${name}:wait`,
     async () => {
-      const subject = await subjectOf(services, context);
+      const subject = await readOperationSubject(services, context);
       // Another operation has taken the node over and waits for its own instance.
       if (subject.node.workflow_id !== context.workflow_id) return { status: 'another', reason: null, rule: null };
       if (subject.node.status !== status)
@@ -106,7 +107,7 @@ async function awaitLeaving(
       const crash = await watcher.inspect(subject);
       return crash ? { status: 'crashed', reason: crash.message, rule: crash.code } : undefined;
     },
-    { until, poll_seconds: isWithoutAgent ? observeEverySeconds : watchEverySeconds },
+    { until, poll_seconds: isWithoutAgent ? inspectEverySeconds : watchEverySeconds },
   );
   const outcome = recorded as
     | { status: string; reason: string | null; rule: string | null; owner?: string | null }
@@ -146,7 +147,7 @@ async function giveUp(context: OperationContext, services: OperationServices, fa
       if (node && node.status === 'provisioning' && node.workflow_id === operation.workflow_id) {
         const failed = { ...cause, node_id: node.node_id, to: 'failed', from: ['provisioning'] } as const;
         const outcomes = await transition(tx, [failed], at, services.environment);
-        requireMoved(outcomes, 'already_there', 'status_moved_on', 'observed');
+        requireMoved(outcomes, 'already_there', 'status_moved_on', 'observe_only');
       }
       if (operation.allocation_id) {
         const { allocation_id } = operation;
@@ -164,13 +165,13 @@ async function giveUp(context: OperationContext, services: OperationServices, fa
 /** Runs the stages of `bringUpPlan`: launch, register (if there is an agent), start. */
 export async function bringUp(context: OperationContext, services: OperationServices): Promise<void> {
   await stage(context, services, 'launch', () => launch(context, services));
-  if (isAgentless(await subjectOf(services, context))) await skipStage(context, services, 'register');
-  else await stage(context, services, 'register', () => awaitLeaving(context, services, 'register', 'provisioning'));
+  if (isAgentless(await readOperationSubject(services, context))) await skipStage(context, services, 'register');
+  else await stage(context, services, 'register', () => awaitNextStatus(context, services, 'register', 'provisioning'));
   await awaitReady(context, services);
 }
 
 export const awaitReady = (context: OperationContext, services: OperationServices): Promise<void> =>
-  stage(context, services, 'start', () => awaitLeaving(context, services, 'start', 'starting'));
+  stage(context, services, 'start', () => awaitNextStatus(context, services, 'start', 'starting'));
 
 /** Fails the node and, if a machine was launched, freezes its evidence. */
 export async function giveUpAndFreeze(
@@ -179,6 +180,9 @@ export async function giveUpAndFreeze(
   failure: StepFailed,
 ): Promise<void> {
   await giveUp(context, services, failure);
-  const launched = await context.step('launched', async () => (await operationOf(services, context)).node_id !== null);
-  if (launched) await freezeFromDriver(context, services, 'freeze', await subjectOf(services, context));
+  const wasLaunched = await context.step(
+    'launched',
+    async () => (await readOperation(services, context)).node_id !== null,
+  );
+  if (wasLaunched) await freezeFromDriver(context, services, 'freeze', await readOperationSubject(services, context));
 }

@@ -13,15 +13,15 @@ import type { OperationServices } from '../runtime/services.ts';
 /** Returns the enrolment token for the machine. */
 export async function expectNode(
   services: OperationServices,
-  wanted: { pool: string; name?: string; provision_timeout_seconds?: number; labels?: Record<string, string> },
+  request: { pool: string; name?: string; provision_timeout_seconds?: number; labels?: Record<string, string> },
   caller: Caller,
 ): Promise<{ node_id: string; enrollment_token: string }> {
   const { db, clock, environment, installation } = services;
   const at = now(clock);
   try {
     return await db.transaction(async (tx) => {
-      const pool = await currentPool(tx, wanted.pool, 'for update of pool');
-      if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${wanted.pool}.`);
+      const pool = await currentPool(tx, request.pool, 'for update of pool');
+      if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${request.pool}.`);
       if (services.drivers.get(pool.driver)?.launches)
         throw new ApiProblem(
           'pool_not_external',
@@ -38,26 +38,26 @@ export async function expectNode(
           node_id,
           pool: pool.name,
           pool_generation: pool.generation,
-          name: wanted.name ?? `${pool.name.slice(0, 54)}-${node_id.slice(-8)}`,
+          name: request.name ?? `${pool.name.slice(0, 54)}-${node_id.slice(-8)}`,
           zone: pool.document.zone ?? null,
           node_instance_id,
           workflow_id: null,
           correlation_id: caller.correlation_id,
-          requested_provision_seconds: wanted.provision_timeout_seconds ?? null,
-          labels: wanted.labels ?? {},
+          requested_provision_seconds: request.provision_timeout_seconds ?? null,
+          labels: request.labels ?? {},
         },
         pool.document,
         { by: 'node-create', reason: 'an operator expects this machine', actor: caller.actor },
         at,
         environment,
       );
-      const enrollment_token = installation.enrollmentToken({ pool: pool.name, node_id, node_instance_id });
+      const enrollment_token = installation.signEnrollmentToken({ pool: pool.name, node_id, node_instance_id });
       await createInstance(tx, { node_instance_id, node_id, enrollment_token }, at);
       return { node_id, enrollment_token };
     });
   } catch (error) {
     if (isUniqueViolation(error, 'nodes_live_name'))
-      throw new ApiProblem('name_taken', `A live node of pool ${wanted.pool} is named ${wanted.name}.`);
+      throw new ApiProblem('name_taken', `A live node of pool ${request.pool} is named ${request.name}.`);
     throw error;
   }
 }

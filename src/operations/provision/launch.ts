@@ -14,15 +14,15 @@ import { runOnce } from '../../store/operations/executions.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
 import { unguessableForms } from '../../store/rows/secrets/known-values.ts';
 import { openSecret } from '../../store/rows/secrets/seal.ts';
-import { noteUse, secretsNamed } from '../../store/rows/secrets/secrets.ts';
-import { markSigns, noteAdvance } from '../../store/transitions/advance.ts';
+import { readSecrets, recordSecretUse } from '../../store/rows/secrets/secrets.ts';
+import { noteAdvance, recordSigns } from '../../store/transitions/advance.ts';
 import { moveDeadlines } from '../../store/transitions/deadlines.ts';
 import type { NodeMove } from '../../store/transitions/node-move.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { drive } from '../runtime/stage.ts';
-import { isAgentless, type Subject, subjectOf } from '../runtime/subject.ts';
+import { isAgentless, readOperationSubject, type Subject } from '../runtime/subject.ts';
 
 const failure = (code: string, message: string): DriverFailure => ({
   outcome: 'failed',
@@ -39,7 +39,7 @@ type Env = Record<string, unknown>;
 async function launchSpec(services: OperationServices, spec: unknown): Promise<LaunchSpec> {
   const names = secretsIn(spec);
   if (names.length === 0) return { outcome: 'ready', spec, secret_env: [] };
-  const rows = new Map((await secretsNamed(services.db, names)).map((row) => [row.name, row]));
+  const rows = new Map((await readSecrets(services.db, names)).map((row) => [row.name, row]));
   const values = new Map<string, string>();
   for (const name of names) {
     const row = rows.get(name);
@@ -63,7 +63,7 @@ async function launchSpec(services: OperationServices, spec: unknown): Promise<L
   }
   // Redact the values before the machine or its provider can print them.
   services.db.redact.learn([...values.values()].flatMap(unguessableForms));
-  await noteUse(services.db, names, now(services.clock));
+  await recordSecretUse(services.db, names, now(services.clock));
   const { env, ...rest } = spec as { env: Env };
   const resolved = Object.entries(env).map(([variable, value]) => [
     variable,
@@ -107,19 +107,19 @@ async function updateBootClock(services: OperationServices, subject: Subject, an
     await moveDeadlines(tx, [{ node, deadline_at, set, reason }], { layer: 'provider' }, at);
     // Mark the states that the provider showed during queueing, so that they do not count as
     // advances of the boot later.
-    if (signs.length > 0) await markSigns(tx, subject.node_instance_id, signs, at);
+    if (signs.length > 0) await recordSigns(tx, subject.node_instance_id, signs, at);
   });
 }
 
 export const launchPolicy: RetryPolicy = { tries: 3, base_seconds: 1, max_seconds: 15 };
 
 /**
- * The step saw that the machine ended. Other failures of a step may follow from the decision of a
- * rule.
+ * Thrown when the step itself found that the machine ended. A plain `StepFailed` may also be the
+ * result of a rule's decision.
  */
 export class MachineEnded extends StepFailed {}
 
-/** The failure of a launch whose node a rule or a person has failed meanwhile. */
+/** The failure of a launch, if a rule or a person has failed the node meanwhile. */
 const nodeFailedMeanwhile = ({ node }: Subject): DriverFailure => ({
   outcome: 'failed',
   owner_layer: ownerLayers.find((each) => each === node.verdict?.owner) ?? 'node',
@@ -129,9 +129,9 @@ const nodeFailedMeanwhile = ({ node }: Subject): DriverFailure => ({
 });
 
 export async function launch(context: OperationContext, services: OperationServices): Promise<void> {
-  const subject = await subjectOf(services, context);
+  const subject = await readOperationSubject(services, context);
   const ensure = async () => {
-    const current = await subjectOf(services, context);
+    const current = await readOperationSubject(services, context);
     if (isFenced(current.node.status)) return nodeFailedMeanwhile(current);
     const resolved = await launchSpec(services, current.target.spec);
     if (resolved.outcome === 'failed') return resolved;
@@ -143,7 +143,7 @@ export async function launch(context: OperationContext, services: OperationServi
         ca: services.public_ca,
         other_server_urls: await services.other_server_urls(),
         otlp_endpoint: services.otlp_endpoint ?? null,
-        enrollment_token: services.installation.enrollmentToken(current.target),
+        enrollment_token: services.installation.signEnrollmentToken(current.target),
         deadline_at: (current.node.deadline_at ?? now(services.clock)).toISOString(),
         requires: current.pool.requires ?? [],
         secret_env: resolved.secret_env,
@@ -152,8 +152,8 @@ export async function launch(context: OperationContext, services: OperationServi
     await updateBootClock(services, current, answer);
     return answer;
   };
-  const isOver = async () => isFenced((await subjectOf(services, context)).node.status);
-  const options = { policy: launchPolicy, subject, isOver };
+  const shouldStop = async () => isFenced((await readOperationSubject(services, context)).node.status);
+  const options = { policy: launchPolicy, subject, shouldStop };
   const done = await drive(context, services, 'launch:ensure', ensure, options).catch((failure: unknown) => {
     // Without an agent there is no late registration, so the provider's refusal is final.
     throw failure instanceof StepFailed && isAgentless(subject) ? new MachineEnded(failure) : failure;

@@ -15,15 +15,15 @@ import type { OperationServices } from '../runtime/services.ts';
 export interface Replacement {
   by: 'retry' | 'proof' | 're-enroll';
   reason: string;
-  /** The reason returned to calls by the former instance. */
-  fenced_because: string;
+  /** The reason that calls by the former instance get in their refusal. */
+  fence_reason: string;
   actor: Actor | null;
   /** The operation that brings up the new instance. */
   workflow_id: WorkflowId;
   correlation_id: CorrelationId;
 }
 
-export interface Replaced {
+export interface NewInstance {
   node: NodeRow;
   node_instance_id: NodeInstanceId;
   enrollment_token: string;
@@ -49,9 +49,9 @@ export async function replaceInstance(
   tx: Transaction,
   services: OperationServices,
   node: NodeRow,
-  { by, reason, fenced_because, actor, workflow_id, correlation_id }: Replacement,
+  { by, reason, fence_reason, actor, workflow_id, correlation_id }: Replacement,
   now: Date,
-): Promise<Replaced | undefined> {
+): Promise<NewInstance | undefined> {
   const { node_id, pool, node_instance_id: former } = node;
   const node_instance_id = newNodeInstanceId(services.clock);
   const set = {
@@ -67,9 +67,9 @@ export async function replaceInstance(
   const move = { node_id, from: [node.status], to: 'provisioning', by, reason, set, actor } as const;
   const [outcome] = await transition(tx, [move], now, services.environment);
   if (!outcome?.moved) return undefined;
-  const enrollment_token = services.installation.enrollmentToken({ pool, node_id, node_instance_id });
+  const enrollment_token = services.installation.signEnrollmentToken({ pool, node_id, node_instance_id });
   await createInstance(tx, { node_instance_id, node_id, enrollment_token }, now);
-  const fence = { reason: fenced_because, revoke: true, workflow_id, correlation_id };
+  const fence = { reason: fence_reason, revoke: true, workflow_id, correlation_id };
   if (former) await fenceInstance(tx, former, fence, now);
   return { node: outcome.node, node_instance_id, enrollment_token };
 }

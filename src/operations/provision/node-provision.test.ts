@@ -1,6 +1,6 @@
 /**
- * Each revision assigns a free machine with the recorded steps, and ends the same after a crash at
- * any step.
+ * Tests that each revision assigns a free machine in the recorded steps, and has the same result
+ * after a crash at any step.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
@@ -102,7 +102,7 @@ const recordedSteps: Record<number, string[]> = {
   2: ['assign:wait', 'engine:ended'],
 };
 
-test.each([1, 2])('revision %s takes its recorded steps', async (revision) => {
+test.each([1, 2])('revision %s assigns a free machine in the recorded steps', async (revision) => {
   const { steps, isServed, ended, says, kinds } = await provision(revision);
   expect(steps).toEqual(recordedSteps[revision]);
   expect({ isServed, ended, says }).toEqual({
@@ -120,7 +120,7 @@ test.each(
   Object.entries(recordedSteps).flatMap(([revision, steps]) =>
     steps.flatMap((step) => (['before', 'after'] as const).map((when) => ({ revision: Number(revision), step, when }))),
   ),
-)('revision $revision ends the same after a crash $when $step', async ({ revision, ...crashAt }) => {
+)('revision $revision has the same result after a crash $when the step $step', async ({ revision, ...crashAt }) => {
   const { isServed, ended, says, kinds } = await provision(revision, crashAt);
   expect({ isServed, ended, says }).toEqual({
     isServed: true,
@@ -130,7 +130,7 @@ test.each(
   if (revision === 2) expect(kinds.match(/step.started/g)).toHaveLength(1);
 });
 
-test('after a crash while it waits, gets the next machine without starting its stage again', async () => {
+test('an operation that crashed while it waited gets the next machine without starting its stage again', async () => {
   await fixture.declarePool('empty');
   const { workflow_id, engine, hasEnded } = await start(2, 'empty');
   const kinds = () => kindsOf(workflow_id);

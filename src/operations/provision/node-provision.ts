@@ -3,7 +3,7 @@
  * until it is ready.
  */
 import { createBatcher } from '../../base/batching/batch.ts';
-import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
+import { bisect, unwrapSettled } from '../../base/batching/bisect.ts';
 import { now, secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import {
@@ -23,14 +23,14 @@ import { requireOthersEnded } from '../release/fence.ts';
 import { freezeFromDriver } from '../release/freeze-evidence.ts';
 import { removeMachine } from '../release/teardown.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { failingStage, skipStage, stage } from '../runtime/stage.ts';
-import { operationOf, readSubject, subjectOf } from '../runtime/subject.ts';
+import { runOrRecordFailure, skipStage, stage } from '../runtime/stage.ts';
+import { readOperation, readOperationSubject, readSubject } from '../runtime/subject.ts';
 import { type Assignment, assignNode, assignNodes } from './assign-node.ts';
-import { bringUp, giveUpAndFreeze, outlastSeconds } from './bring-up.ts';
+import { bringUp, giveUpAndFreeze, maxWaitSeconds } from './bring-up.ts';
 import { launchPolicy } from './launch.ts';
 import { bringUpStages, nodeProvisionKind } from './provision-plan.ts';
 
-interface AssignRequest {
+interface BatchedRequest {
   workflow_id: WorkflowId;
   /** A retry may lock and replace a machine, so it is not batched with other requests. */
   retries: boolean;
@@ -40,12 +40,12 @@ type Settled = PromiseSettledResult<Assignment>;
 
 const limits = { max_keys: 100, max_concurrent: 1 };
 
-const isStoreAway = (error: unknown) => error instanceof StoreUnavailable;
+const isStoreUnavailable = (error: unknown) => error instanceof StoreUnavailable;
 
 /** The answer is undefined for an operation whose row another transaction has locked. */
 const assignTogether = (
   services: OperationServices,
-  requests: readonly AssignRequest[],
+  requests: readonly BatchedRequest[],
 ): Promise<(Assignment | undefined)[]> =>
   services.db.transaction(async (tx) => {
     const ids = requests.map(({ workflow_id }) => workflow_id);
@@ -55,21 +55,24 @@ const assignTogether = (
     return ids.map((id) => byId.get(id));
   });
 
-const assignAlone = (services: OperationServices, { workflow_id }: AssignRequest): Promise<Assignment> =>
+const assignAlone = (services: OperationServices, { workflow_id }: BatchedRequest): Promise<Assignment> =>
   services.db.transaction(async (tx) =>
     assignNode(tx, services, await lockAsExecutor(tx, workflow_id, services.executor), now(services.clock)),
   );
 
-async function assignBatch(services: OperationServices, requests: AssignRequest[]): Promise<Settled[]> {
+async function assignBatch(services: OperationServices, requests: BatchedRequest[]): Promise<Settled[]> {
   const batched = requests.filter(({ retries }) => !retries);
-  const answers = await bisect(batched, (part) => assignTogether(services, part), isStoreAway);
+  const answers = await bisect(batched, (part) => assignTogether(services, part), isStoreUnavailable);
   const answerOf = new Map(batched.map((request, index) => [request, answers[index]]));
   const settled: Settled[] = [];
   for (const request of requests) {
     const answer = answerOf.get(request);
     if (answer?.status === 'rejected') settled.push(answer);
     else if (answer?.value) settled.push({ status: 'fulfilled', value: answer.value });
-    else settled.push(...(await bisect([request], async () => [await assignAlone(services, request)], isStoreAway)));
+    else
+      settled.push(
+        ...(await bisect([request], async () => [await assignAlone(services, request)], isStoreUnavailable)),
+      );
   }
   return settled;
 }
@@ -80,13 +83,13 @@ async function assignBatch(services: OperationServices, requests: AssignRequest[
  */
 export function createAssigner(
   services: OperationServices,
-): (pool: string, request: AssignRequest) => Promise<Assignment> {
-  const batchers = new Map<string, (request: AssignRequest) => Promise<Settled>>();
+): (pool: string, request: BatchedRequest) => Promise<Assignment> {
+  const batchers = new Map<string, (request: BatchedRequest) => Promise<Settled>>();
   return async (pool, request) => {
     const batcher =
-      batchers.get(pool) ?? createBatcher((requests: AssignRequest[]) => assignBatch(services, requests), limits);
+      batchers.get(pool) ?? createBatcher((requests: BatchedRequest[]) => assignBatch(services, requests), limits);
     batchers.set(pool, batcher);
-    return settledAnswer(await batcher(request));
+    return unwrapSettled(await batcher(request));
   };
 }
 
@@ -101,7 +104,7 @@ async function awaitMachine(
   services: OperationServices,
   ask: () => Promise<Assignment>,
 ): Promise<Assigned> {
-  const until = secondsLater(now(services.clock), outlastSeconds);
+  const until = secondsLater(now(services.clock), maxWaitSeconds);
   let lastMessage = '';
   const answer = await context.waitFor(
     'assign:wait',
@@ -133,7 +136,7 @@ const isRetry = (params: Json) => typeof params === 'object' && params !== null 
 /** Removes the failed instance, with proof, before a retry replaces it. */
 async function removeFormer(context: OperationContext, services: OperationServices): Promise<void> {
   const failedNode = await context.step('assign:former', async () => {
-    const operation = await operationOf(services, context);
+    const operation = await readOperation(services, context);
     const allocation = operation.allocation_id && (await allocationRow(services.db, operation.allocation_id));
     const node =
       allocation &&
@@ -143,7 +146,7 @@ async function removeFormer(context: OperationContext, services: OperationServic
     return node && node.status === 'failed' ? { node_id: node.node_id as string } : null;
   });
   if (!failedNode) return;
-  const subject = await readSubject(services, services.db, failedNode.node_id, await operationOf(services, context));
+  const subject = await readSubject(services, services.db, failedNode.node_id, await readOperation(services, context));
   if (!subject.driver.launches) return;
   const isFenced = await context.step('assign:cut-off', () => {
     const at = now(services.clock);
@@ -154,7 +157,7 @@ async function removeFormer(context: OperationContext, services: OperationServic
       revoke: true,
     };
     return runOnce(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
-      // Check again under the row lock: a machine that has come back meanwhile must not be removed.
+      // Check again under the row lock: a machine that was rescued meanwhile must not be removed.
       const node = await lockNode(tx, failedNode.node_id);
       if (node?.status !== 'failed' || node.node_instance_id !== subject.node_instance_id) return false;
       await fenceInstance(tx, subject.node_instance_id, fence, at);
@@ -180,7 +183,7 @@ async function assignByStages(
       await requireOthersEnded(context, services, 'assign', { cancel: false });
       await removeFormer(context, services);
     }
-    const { pool } = await operationOf(services, context);
+    const { pool } = await readOperation(services, context);
     const request = { workflow_id: context.workflow_id, retries };
     assigned = await awaitMachine(context, services, () => assign(pool ?? '', request));
   });
@@ -192,7 +195,7 @@ async function assignByStages(
  * cost more than everything else in assigning a free machine.
  */
 const assignAtOnce = (context: OperationContext, services: OperationServices, assign: Assign): Promise<Assigned> =>
-  failingStage(context, services, 'assign', () => {
+  runOrRecordFailure(context, services, 'assign', () => {
     const { db, executor, clock } = services;
     const { workflow_id } = context;
     let pool: string | null | undefined;
@@ -212,7 +215,11 @@ const readyMessage = 'Ready';
 /** Assigns a machine. Returns true if it was ready before, so that nothing is launched. */
 type AssignStage = (context: OperationContext, params: Json) => Promise<boolean>;
 
-const provisionBy = (services: OperationServices, revision: number, assignStage: AssignStage): OperationDefinition => ({
+const defineProvision = (
+  services: OperationServices,
+  revision: number,
+  assignStage: AssignStage,
+): OperationDefinition => ({
   kind: nodeProvisionKind,
   revision,
   async run(context, params) {
@@ -229,7 +236,7 @@ const provisionBy = (services: OperationServices, revision: number, assignStage:
   },
 });
 
-/** Running operations replay their recorded steps, so each revision keeps its steps. */
+/** Running operations replay their recorded steps, so the steps of a revision must never change. */
 export function nodeProvisions(services: OperationServices): OperationDefinition[] {
   const assign = createAssigner(services);
   const skipRest = async (context: OperationContext) => {
@@ -237,14 +244,17 @@ export function nodeProvisions(services: OperationServices): OperationDefinition
     await context.emit({ message: readyMessage });
   };
   return [
-    provisionBy(services, 1, async (context, params) => {
+    defineProvision(services, 1, async (context, params) => {
       await assignByStages(context, services, assign, isRetry(params));
-      const status = await context.step('standing', async () => (await subjectOf(services, context)).node.status);
+      const status = await context.step(
+        'standing',
+        async () => (await readOperationSubject(services, context)).node.status,
+      );
       const isReady = status === 'ready' || status === 'degraded';
       if (isReady) await skipRest(context);
       return isReady;
     }),
-    provisionBy(services, 2, async (context, params) => {
+    defineProvision(services, 2, async (context, params) => {
       if (!isRetry(params)) return (await assignAtOnce(context, services, assign)).free;
       const isReady = (await assignByStages(context, services, assign, true))?.free ?? false;
       if (isReady) await skipRest(context);

@@ -28,15 +28,15 @@ import { moveAllocations } from '../../store/transitions/allocation-transition.t
 import { bindNodeToOperation } from '../../store/transitions/amend-node.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import { freezeFromDriver } from '../release/freeze-evidence.ts';
-import { provenGone } from '../release/proven-gone.ts';
+import { settleProvenResidue } from '../release/proven-gone.ts';
 import { removeMachine } from '../release/teardown.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, skipStage, stage } from '../runtime/stage.ts';
-import { type FormerInstance, operationOf, readSubject, type Subject } from '../runtime/subject.ts';
+import { type FormerInstance, readOperation, readSubject, type Subject } from '../runtime/subject.ts';
 import { bringUp, giveUpAndFreeze } from './bring-up.ts';
 import { launchPolicy } from './launch.ts';
-import { followPool, type Replaced, replaceInstance } from './new-instance.ts';
+import { followPool, type NewInstance, replaceInstance } from './new-instance.ts';
 import { pingPlan, proveByPing } from './ping.ts';
 import { bringUpPlan } from './provision-plan.ts';
 
@@ -45,9 +45,9 @@ export const nodeReEnrollKind = 'node-re-enroll';
 const formerPlan: PlanStep[] = [
   { name: 'former', label: 'Removing the former instance', usual_seconds: 1, within_seconds: 900 },
 ];
-const fenced_because = 'the machine enrols again';
+const fence_reason = 'the machine enrols again';
 
-export interface ReEnrolled {
+export interface ReEnrolmentResult {
   workflow_id: WorkflowId;
   /** For the person who starts the agent. Absent if a driver starts the agent. */
   enrollment_token?: string;
@@ -55,7 +55,7 @@ export interface ReEnrolled {
 
 interface ReEnrolment {
   node: NodeRow;
-  shown: Node;
+  apiNode: Node;
   pool: PoolRow;
   caller: Caller & { reason: string };
 }
@@ -68,9 +68,9 @@ async function replace(
   { actor, correlation_id, reason }: Pick<Caller, 'actor' | 'correlation_id' | 'reason'>,
   workflow_id: WorkflowId,
   at: Date,
-): Promise<Replaced | undefined> {
+): Promise<NewInstance | undefined> {
   const updatedNode = await followPool(tx, node, pool, at);
-  const cause = { by: 're-enroll', reason: reason ?? fenced_because, fenced_because, actor } as const;
+  const cause = { by: 're-enroll', reason: reason ?? fence_reason, fence_reason, actor } as const;
   return replaceInstance(tx, services, updatedNode, { ...cause, workflow_id, correlation_id }, at);
 }
 
@@ -78,13 +78,13 @@ async function replace(
 async function rescueHolder(
   tx: Transaction,
   services: OperationServices,
-  { shown, caller: { actor, correlation_id, reason } }: ReEnrolment,
-  { node }: Replaced,
+  { apiNode, caller: { actor, correlation_id, reason } }: ReEnrolment,
+  { node }: NewInstance,
   workflow_id: WorkflowId,
   at: Date,
 ): Promise<void> {
-  if (shown.occupancy !== 'reserved' || !shown.allocation_id) return;
-  const allocation_id = shown.allocation_id as NonNullable<NewOperation['allocation_id']>;
+  if (apiNode.occupancy !== 'reserved' || !apiNode.allocation_id) return;
+  const allocation_id = apiNode.allocation_id as NonNullable<NewOperation['allocation_id']>;
   const move = { allocation_id, from: ['failed'], to: 'provisioning', by: 'rescue', node } as const;
   const cause = { reason: `its machine is enrolling again: ${reason}`, actor, correlation_id, workflow_id };
   const outcomes = await moveAllocations(tx, [{ ...move, ...cause, set: { workflow_id } }], at, services.environment);
@@ -97,7 +97,7 @@ export async function reEnrollIn(
   services: OperationServices,
   enrolment: ReEnrolment,
   at: Date,
-): Promise<ReEnrolled | undefined> {
+): Promise<ReEnrolmentResult | undefined> {
   const { node, pool, caller } = enrolment;
   const { node_id, node_instance_id: former, pool_generation } = node;
   const { actor, correlation_id, reason } = caller;
@@ -117,19 +117,20 @@ export async function reEnrollIn(
   };
   if (services.drivers.get(pool.driver)?.launches) {
     await bindNodeToOperation(tx, node, operation, at);
-    await fenceInstance(tx, former, { reason: fenced_because, revoke: true, workflow_id, correlation_id }, at);
+    await fenceInstance(tx, former, { reason: fence_reason, revoke: true, workflow_id, correlation_id }, at);
     await queueOperation(tx, operation, at);
     return { workflow_id };
   }
-  const replaced = await replace(tx, services, node, pool, caller, workflow_id, at);
-  if (!replaced) return undefined;
-  await rescueHolder(tx, services, enrolment, replaced, workflow_id, at);
-  await queueOperation(tx, { ...operation, node_instance_id: replaced.node_instance_id }, at);
-  return { workflow_id, enrollment_token: replaced.enrollment_token };
+  const newInstance = await replace(tx, services, node, pool, caller, workflow_id, at);
+  if (!newInstance) return undefined;
+  await rescueHolder(tx, services, enrolment, newInstance, workflow_id, at);
+  await queueOperation(tx, { ...operation, node_instance_id: newInstance.node_instance_id }, at);
+  return { workflow_id, enrollment_token: newInstance.enrollment_token };
 }
 
 /**
- * The node keeps its former instance until that is proven gone, so that the machine has an owner.
+ * The node keeps its former instance until the instance is proven gone, so that the machine has an
+ * owner.
  */
 async function removeAndReplace(
   context: OperationContext,
@@ -139,12 +140,12 @@ async function removeAndReplace(
   const { workflow_id } = context;
   await freezeFromDriver(context, services, 'former:freeze', former);
   const proof = await removeMachine(context, services, 'former', former, launchPolicy);
-  const replaced = await context.step('former:door', () => {
+  const isReplaced = await context.step('former:door', () => {
     const at = now(services.clock);
     return runOnce(services.db, workflow_id, 'replace', services.executor, at, async (tx, operation) => {
       const node = await lockNode(tx, former.node.node_id);
       const pool = await currentPool(tx, former.node.pool);
-      await provenGone(tx, former, proof, operation, at);
+      await settleProvenResidue(tx, former, proof, operation, at);
       const isOurs = node?.workflow_id === workflow_id && node.node_instance_id === former.node_instance_id;
       if (!node || !pool || !isOurs) return false;
       const { actor, correlation_id, params } = operation;
@@ -154,7 +155,7 @@ async function removeAndReplace(
       return replacement !== undefined;
     });
   });
-  if (!replaced) throw new OperationCancelled();
+  if (!isReplaced) throw new OperationCancelled();
 }
 
 export function nodeReEnroll(services: OperationServices): OperationDefinition {
@@ -162,7 +163,7 @@ export function nodeReEnroll(services: OperationServices): OperationDefinition {
     kind: nodeReEnrollKind,
     revision: 1,
     async run(context, params) {
-      const operation = await operationOf(services, context);
+      const operation = await readOperation(services, context);
       if (!operation.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
       const { former: formerInstance } = params as unknown as { former: FormerInstance };
       const former = await readSubject(services, services.db, operation.node_id, operation, formerInstance);

@@ -20,13 +20,13 @@ import type { Transaction } from '../../store/pg/database.ts';
 import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
 import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
-import { provenGone, retireProvenGone } from '../release/proven-gone.ts';
+import { retireProvenGone, settleProvenResidue } from '../release/proven-gone.ts';
 import { releasePolicy } from '../release/release-policy.ts';
-import { ownsCleaning, quarantineHalfTornDown, tearDown, teardownPlan } from '../release/teardown.ts';
+import { isCleanedBy, quarantineAfterFailure, tearDown, teardownPlan } from '../release/teardown.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
-import { type FormerInstance, operationOf, readSubject, type Subject } from '../runtime/subject.ts';
+import { type FormerInstance, readOperation, readSubject, type Subject } from '../runtime/subject.ts';
 import { bringUp, giveUpAndFreeze } from './bring-up.ts';
 import { followPool, replaceInstance } from './new-instance.ts';
 import { bringUpPlan } from './provision-plan.ts';
@@ -77,35 +77,35 @@ async function renew(
   proof: DriverProof | undefined,
 ): Promise<void> {
   const { workflow_id } = context;
-  const fenced_because = 'the machine was reimaged';
-  const renewed = await context.step('renew:door', () => {
+  const fence_reason = 'the machine was reimaged';
+  const isRenewed = await context.step('renew:door', () => {
     const at = now(services.clock);
     return runOnce(services.db, workflow_id, 'renew', services.executor, at, async (tx, operation) => {
       const { actor, correlation_id } = operation;
       const node = await lockNode(tx, former.node.node_id);
       const pool = await currentPool(tx, former.node.pool);
-      const currentNode = ownsCleaning(node, workflow_id) && pool ? await followPool(tx, node, pool, at) : undefined;
+      const currentNode = isCleanedBy(node, workflow_id) && pool ? await followPool(tx, node, pool, at) : undefined;
       const replacement = { by: 'proof', reason: 'proven gone; a new instance takes its place', actor } as const;
-      const details = { ...replacement, fenced_because, workflow_id, correlation_id };
-      const replaced = currentNode && (await replaceInstance(tx, services, currentNode, details, at));
-      if (replaced) await bindOperationToNode(tx, workflow_id, replaced.node);
+      const details = { ...replacement, fence_reason, workflow_id, correlation_id };
+      const newInstance = currentNode && (await replaceInstance(tx, services, currentNode, details, at));
+      if (newInstance) await bindOperationToNode(tx, workflow_id, newInstance.node);
       // The destroyed instance must not report for the node, whatever the node's status is now.
       else {
-        await fenceInstance(tx, former.node_instance_id, { ...former.ids, reason: fenced_because, revoke: true }, at);
+        await fenceInstance(tx, former.node_instance_id, { ...former.ids, reason: fence_reason, revoke: true }, at);
         const gone = { node_id: former.node.node_id, node_instance_id: former.node_instance_id, reason: 'proven gone' };
         // If an operator quarantined the node meanwhile, it is retired: no machine is left to keep.
         if (proof) await retireProvenGone(tx, services, { ...gone, proof: proof.kind, workflow_id, actor }, at);
       }
-      await provenGone(tx, former, proof, operation, at);
-      return replaced !== undefined;
+      await settleProvenResidue(tx, former, proof, operation, at);
+      return newInstance !== undefined;
     });
   });
-  if (!renewed) throw new OperationCancelled();
+  if (!isRenewed) throw new OperationCancelled();
 }
 
 export function nodeReimage(services: OperationServices): OperationDefinition {
-  const formerOf = async (context: OperationContext, former: FormerInstance): Promise<Subject> => {
-    const operation = await operationOf(services, context);
+  const readFormer = async (context: OperationContext, former: FormerInstance): Promise<Subject> => {
+    const operation = await readOperation(services, context);
     if (!operation.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
     return readSubject(services, services.db, operation.node_id, operation, former);
   };
@@ -113,13 +113,13 @@ export function nodeReimage(services: OperationServices): OperationDefinition {
     kind: nodeReimageKind,
     revision: 1,
     async run(context, params) {
-      const former = await formerOf(context, (params as unknown as { former: FormerInstance }).former);
+      const former = await readFormer(context, (params as unknown as { former: FormerInstance }).former);
       try {
         const policy = releasePolicy(former.pool);
         const proof = await tearDown(context, services, { subject: former, reuse: false, policy });
         await stage(context, services, 'renew', () => renew(context, services, former, proof));
       } catch (error) {
-        await quarantineHalfTornDown(context, services, former, 'reimaging it', error);
+        await quarantineAfterFailure(context, services, former, 'the reimage', error);
         throw error;
       }
       try {

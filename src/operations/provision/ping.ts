@@ -3,10 +3,10 @@ import type { OperationContext } from '../../engine/engine.ts';
 import { StepFailed } from '../../engine/engine.ts';
 import { hasAgent } from '../../store/agents/instances.ts';
 import { isSignedByAgent } from '../release/proof.ts';
-import { askAgent } from '../runtime/agent-task.ts';
+import { type AgentAnswer, type AgentContact, askAgent } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, recordFact, stage } from '../runtime/stage.ts';
-import { subjectOf } from '../runtime/subject.ts';
+import { readOperationSubject } from '../runtime/subject.ts';
 
 export const pingPlan: PlanStep[] = [
   { name: 'ping', label: 'Pinging its agent', usual_seconds: 1, within_seconds: 300 },
@@ -23,8 +23,16 @@ const retrySeconds = 1;
 const pingFailure = (code: string, message: string, tries: number) =>
   new StepFailed({ step: 'ping', code, owner_layer: 'node', message, tries });
 
+/** `answer` is undefined if no task was queued, because the agent sent no recent heartbeat. */
+export function unansweredMessage(answer: AgentAnswer | undefined, contact: AgentContact): string {
+  if (!answer) return 'it sends no heartbeats, so no ping was sent';
+  return contact.unreachable
+    ? 'its provider does not show it any more'
+    : 'it sends heartbeats, but takes no tasks, or their answers do not arrive';
+}
+
 async function ping(context: OperationContext, services: OperationServices): Promise<void> {
-  const subject = await subjectOf(services, context);
+  const subject = await readOperationSubject(services, context);
   if (!(await hasAgent(services.db, subject.node_instance_id))) {
     const summary = 'it has no Slipway agent, so no ping was sent';
     return recordFact(context, services, 'ping:none', subject, 'node', 'ping.skipped', summary, {});
@@ -50,12 +58,7 @@ async function ping(context: OperationContext, services: OperationServices): Pro
         `it refused a ping: ${answer.error?.message ?? 'no reason given'}`,
         tries,
       );
-    if (tries >= maxTries)
-      throw pingFailure(
-        'ping_unanswered',
-        'it sends heartbeats, but takes no tasks, or their answers do not arrive',
-        tries,
-      );
+    if (tries >= maxTries) throw pingFailure('ping_unanswered', unansweredMessage(answer, contact), tries);
     await context.sleep(retrySeconds);
   }
 }

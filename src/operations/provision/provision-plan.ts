@@ -1,4 +1,4 @@
-/** The plan of steps that bring a machine up. */
+/** The planned steps that bring a machine up, and the function that queues the operation. */
 import type { AllocationId, CorrelationId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
@@ -32,7 +32,7 @@ const stepOf = ({ label, usual_seconds, slow_seconds }: PlannedStep, name: strin
 /** Whether the driver's phases are the whole plan. */
 const isDriverOnly = (pool: PoolDocument, drivers: PlanServices['drivers']): boolean => {
   const driver = drivers.get(pool.driver);
-  return driver?.supervision === 'observe' && driver.plan(pool.spec ?? {}).length > 1;
+  return driver?.supervision === 'agentless' && driver.plan(pool.spec ?? {}).length > 1;
 };
 
 /**

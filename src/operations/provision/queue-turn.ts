@@ -7,15 +7,20 @@ import { countLiveNodes } from '../../store/rows/nodes.ts';
 import type { PoolRow } from '../../store/rows/pools.ts';
 import { findLaunchHold } from '../../store/supervision/brake.ts';
 
-/** Returns what the pool's next launch waits for; undefined if it may launch. */
-async function whyNoLaunch(tx: Transaction, pool: PoolRow, launches: boolean, now: Date): Promise<string | undefined> {
+/** Returns what the pool's next launch waits for, or undefined if the pool may launch. */
+async function readLaunchBlocker(
+  tx: Transaction,
+  pool: PoolRow,
+  launches: boolean,
+  now: Date,
+): Promise<string | undefined> {
   if (!launches) return 'a free machine in the pool';
   if (pool.document.paused) return 'the pool to be unpaused';
   const hold = await findLaunchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, now);
   return hold && `the brake to allow launches again (${hold.reason})`;
 }
 
-async function roomIn(tx: Transaction, { name, document: { max_nodes } }: PoolRow): Promise<number> {
+async function readRoom(tx: Transaction, { name, document: { max_nodes } }: PoolRow): Promise<number> {
   return max_nodes === undefined ? Number.POSITIVE_INFINITY : Math.max(0, max_nodes - (await countLiveNodes(tx, name)));
 }
 
@@ -32,15 +37,15 @@ export interface QueueTurn {
  * operation of that request is not polling right now. Requests of the same batch are ahead of each
  * other too, so a batch gets the same answers as single requests.
  */
-export async function queueTurn(
+export async function readQueueTurn(
   tx: Transaction,
   pool: PoolRow,
   allocations: AllocationRow[],
   launches: boolean,
   now: Date,
 ): Promise<QueueTurn> {
-  const launchBlocker = await whyNoLaunch(tx, pool, launches, now);
-  const room = launchBlocker ? 0 : await roomIn(tx, pool);
+  const launchBlocker = await readLaunchBlocker(tx, pool, launches, now);
+  const room = launchBlocker ? 0 : await readRoom(tx, pool);
   const ids = allocations.map(({ allocation_id }) => allocation_id);
   const ahead = room === Number.POSITIVE_INFINITY ? new Map() : await countWaitingBefore(tx, pool.name, ids, launches);
   const aheadOf = ({ allocation_id }: AllocationRow): number => ahead.get(allocation_id) ?? 0;
@@ -54,7 +59,7 @@ export async function queueTurn(
   };
 }
 
-/** The position is exact only near the front. Otherwise a long queue would publish each step. */
+/** A position further back is not exact, because each change of a position is published. */
 const maxExact = 10;
 
 function describeQueue(ahead: number): string {

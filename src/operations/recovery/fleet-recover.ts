@@ -15,11 +15,11 @@ import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { runOnce } from '../../store/operations/executions.ts';
 import {
   chooseTargets,
+  countTargets,
+  listTargetsInState,
   skipTargets,
   type Tally,
   type TargetRow,
-  tallyOf,
-  targetsInState,
 } from '../../store/operations/recoveries.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { stage } from '../runtime/stage.ts';
@@ -44,9 +44,9 @@ async function describeFailure(
   render: (tally: Tally, failed: TargetRow[]) => string,
 ): Promise<StepFailed> {
   const summary = await context.step(`${step}:account`, async () => {
-    const tally = await tallyOf(services.db, context.workflow_id);
+    const tally = await countTargets(services.db, context.workflow_id);
     const state = tally.failed > 0 ? 'failed' : 'skipped';
-    const failed = await targetsInState(services.db, context.workflow_id, state, maxNamed);
+    const failed = await listTargetsInState(services.db, context.workflow_id, state, maxNamed);
     return { message: render(tally, failed), owner_layer: failed[0]?.owner_layer ?? 'workflow' };
   });
   return new StepFailed({ step, code, tries: 1, ...summary });
@@ -86,7 +86,7 @@ async function skipRemaining(context: OperationContext, services: OperationServi
     return runOnce(services.db, context.workflow_id, 'leave', services.executor, at, async (tx, operation) => {
       const reasons = { waiting: why, acting: 'was under way when the recovery ended; its own operation continues' };
       await skipTargets(tx, context.workflow_id, reasons, at);
-      const tally = await tallyOf(tx, context.workflow_id);
+      const tally = await countTargets(tx, context.workflow_id);
       const { workflow_id, correlation_id } = operation;
       const summary = `${why}: ${tally.recovered} recovered, ${tally.failed} failed, ${tally.skipped} skipped`;
       const failure = error instanceof StepFailed ? { error: error.message } : {};
@@ -108,7 +108,7 @@ async function skipRemaining(context: OperationContext, services: OperationServi
 
 async function conclude(context: OperationContext, services: OperationServices): Promise<void> {
   const tally = (await context.step('conclude:count', async () => ({
-    ...(await tallyOf(services.db, context.workflow_id)),
+    ...(await countTargets(services.db, context.workflow_id)),
   }))) as Tally;
   // A recovery that skipped every target is incomplete too.
   const hasSkippedAll = tally.recovered === 0 && tally.skipped > 0;

@@ -19,11 +19,11 @@ import {
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
-import { matchingTargets } from '../../store/operations/recoveries.ts';
+import { listMatchingTargets } from '../../store/operations/recoveries.ts';
 import type { Queryable, Transaction } from '../../store/pg/database.ts';
 import { readNodes } from '../../store/rows/nodes.ts';
-import { currentDocuments, currentPool } from '../../store/rows/pools.ts';
-import { nodeSubjects } from '../actions/action-subjects.ts';
+import { currentPool, readCurrentDocuments } from '../../store/rows/pools.ts';
+import { readNodeSubjects } from '../actions/action-subjects.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { PlanStep } from '../runtime/stage.ts';
@@ -45,11 +45,11 @@ async function findReasons(
   const why_nots = new Map<string, string>();
   for (let from = 0; from < ids.length; from += nodesPerRead) {
     const nodes = await readNodes(db, ids.slice(from, from + nodesPerRead), wholeFleet);
-    const pools = await currentDocuments(
+    const pools = await readCurrentDocuments(
       db,
       nodes.map(({ pool }) => pool),
     );
-    for (const [index, subject] of (await nodeSubjects(db, nodes)).entries()) {
+    for (const [index, subject] of (await readNodeSubjects(db, nodes)).entries()) {
       const node = nodes[index];
       const document = node && pools.get(node.pool);
       const why_not = whyNotInBulk(action, subject, document ? { paused: document.paused ?? false } : null);
@@ -118,7 +118,7 @@ export async function requestRecovery(
   const { canary, per_minute, stop_after_failures } = { ...recoveryDefaults, ...request };
   const order = { action, filter, reason, canary, per_minute, stop_after_failures };
   return services.db.transaction(async (tx) => {
-    const eligibility = await eligibilityOf(tx, action, await matchingTargets(tx, action, filter, at));
+    const eligibility = await eligibilityOf(tx, action, await listMatchingTargets(tx, action, filter, at));
     const shouldStart = !dry_run && eligibility.eligible > 0;
     return {
       ...eligibility,
@@ -170,7 +170,7 @@ async function recoverIn(
       at,
       layer: 'operator',
       kind: 'recovery.asked',
-      summary: `a recovery that ${bulkAction(order.action).does} was asked for ${eligible}${matched > eligible ? ` of ${matched}` : ''}: ${order.reason}`,
+      summary: `a recovery that ${bulkAction(order.action).does} was requested for ${eligible}${matched > eligible ? ` of ${matched}` : ''}: ${order.reason}`,
       data: { ...order, matched, eligible },
       actor,
       correlation_id,

@@ -1,6 +1,6 @@
 /**
- * Targets that are not eligible for the action: a dry run lists them, and a round skips them with a
- * reason. They do not count as failures or canaries.
+ * Tests how a recovery treats targets that are not eligible: a dry run lists them, and a round
+ * skips them with a reason. They count neither as failures nor as canaries.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';

@@ -21,17 +21,17 @@ import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
 import { lockAsExecutor } from '../../store/operations/executions.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import {
-  canariesOf,
   changeTarget,
+  countTargets,
+  findCanaries,
+  findNextTarget,
   type JudgedTarget,
-  nextTarget,
-  paceOf,
-  restAfter,
+  listActingTargets,
+  readPace,
   type Span,
+  spanAfter,
   type Tally,
   type TargetRow,
-  tallyOf,
-  targetsUnderWay,
 } from '../../store/operations/recoveries.ts';
 import type { Queryable, Transaction } from '../../store/pg/database.ts';
 import { withinTransaction } from '../../store/pg/database.ts';
@@ -45,7 +45,7 @@ const totalOf = (tally: Tally) => tally.waiting + tally.acting + tally.recovered
 export function progressMessage(phase: RecoveryPhase, tally: Tally): string {
   const skipped = tally.skipped > 0 ? `, ${tally.skipped} skipped` : '';
   const so_far = `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed${skipped}`;
-  return phase === 'canary' ? `${so_far}; the rest waits for the canary` : `${so_far}, canary held`;
+  return phase === 'canary' ? `${so_far}; the rest waits for the canary` : `${so_far}, the canary recovered`;
 }
 
 const shownStates: { state: keyof Tally; word: string; tone: ProgressPart['tone'] }[] = [
@@ -119,8 +119,8 @@ async function phaseSpan(
   phase: RecoveryPhase,
   order: RecoveryOrder,
 ): Promise<Span> {
-  const canaries = await canariesOf(db, workflow_id, order.canary);
-  return phase === 'canary' ? canaries : restAfter(canaries);
+  const canaries = await findCanaries(db, workflow_id, order.canary);
+  return phase === 'canary' ? canaries : spanAfter(canaries);
 }
 
 const summaries = { failed: 'could not be recovered', skipped: 'was skipped' } as const;
@@ -151,7 +151,7 @@ async function settleFinished(
   const at = now(services.clock);
   await services.db.transaction(async (tx) => {
     const operation = await lockAsExecutor(tx, context.workflow_id, services.executor);
-    for (const target of await targetsUnderWay(tx, context.workflow_id, order.action)) {
+    for (const target of await listActingTargets(tx, context.workflow_id, order.action)) {
       const state = judgeTarget(order.action, target);
       if (!state) continue;
       const reason = state === 'failed' ? (target.why ?? `it is ${target.status}`) : null;
@@ -189,21 +189,21 @@ async function actOnNext(
     return await db.transaction(async (tx): Promise<Turn> => {
       const operation = await lockAsExecutor(tx, workflow_id, executor);
       const span = await phaseSpan(tx, workflow_id, phase, order);
-      const target = await nextTarget(tx, workflow_id, order.action, span);
+      const target = await findNextTarget(tx, workflow_id, order.action, span);
       if (!target) return 'none';
       if (judgeTarget(order.action, target) === 'recovered') {
         const reason = 'was recovered before its turn';
         await changeTarget(tx, workflow_id, target.ordinal, { state: 'recovered', reason, ended_at: at });
         return 'skipped';
       }
-      // A rule or a person acted first. Wait for that operation as for our own.
+      // A rule or a person has already acted on the target. Wait for that operation as for our own.
       if (bulkAction(order.action).under_way.includes(target.status)) {
-        const joined = {
+        const existing = {
           act_workflow_id: target.last_workflow_id,
           reason: 'was under way before its turn',
           acted_at: at,
         };
-        await changeTarget(tx, workflow_id, target.ordinal, { state: 'acting', ...joined });
+        await changeTarget(tx, workflow_id, target.ordinal, { state: 'acting', ...existing });
         return 'acted';
       }
       acting = target;
@@ -253,7 +253,7 @@ async function actOnNextTargets(
 
 export type Round = Pick<RecoveryMove, 'stop' | 'over' | 'wait_seconds'> & { tally: Tally };
 
-const isChanged = (before: Tally | undefined, tally: Tally) =>
+const hasChanged = (before: Tally | undefined, tally: Tally) =>
   !before || (Object.keys(tally) as (keyof Tally)[]).some((state) => tally[state] !== before[state]);
 
 export async function recoveryRound(
@@ -266,12 +266,12 @@ export async function recoveryRound(
   const { db, environment } = services;
   await settleFinished(context, services, order);
   const span = await phaseSpan(db, context.workflow_id, phase, order);
-  const { waiting, acting, failed } = await tallyOf(db, context.workflow_id, span);
-  const pace = await paceOf(db, context.workflow_id, now(services.clock));
+  const { waiting, acting, failed } = await countTargets(db, context.workflow_id, span);
+  const pace = await readPace(db, context.workflow_id, now(services.clock));
   const move = environment.decide.nextRecoveryMove({ phase, ...order, waiting, acting, failed, ...pace });
   if (move.act > 0) await actOnNextTargets(context, services, order, phase, move.act);
-  const tally = await tallyOf(db, context.workflow_id);
-  if (isChanged(before, tally))
+  const tally = await countTargets(db, context.workflow_id);
+  if (hasChanged(before, tally))
     await context.emit({ message: progressMessage(phase, tally), parts: progressParts(tally) } as unknown as Json);
   return { stop: move.stop, over: move.over, wait_seconds: move.wait_seconds, tally };
 }

@@ -19,11 +19,17 @@ import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import { withTimeout } from '../runtime/bounded-calls.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
-import { allocationOperation, idsOf, readSubject, type Subject, whyNothingToTearDown } from '../runtime/subject.ts';
+import {
+  idsOf,
+  readAllocationOperation,
+  readSubject,
+  reasonWithoutTeardown,
+  type Subject,
+} from '../runtime/subject.ts';
 import { awaitOtherOperations, fenceNode } from './fence.ts';
 import { proofSummary, proveByAgent, proveIfPossible } from './proof.ts';
 import { movesWhenClean } from './release-policy.ts';
-import { cutOff } from './teardown.ts';
+import { revokeCredential } from './teardown.ts';
 
 export const allocationForceReleaseKind = 'allocation-force-release';
 
@@ -40,21 +46,21 @@ const cancelTimeoutSeconds = 30;
 const listTimeoutSeconds = 30;
 const maxEntries = 100;
 
-/** The resources that the driver lists for an instance. */
+/** The resources that may still exist of an instance. */
 type Remains = Pick<OwnedResource, 'kind' | 'resource' | 'cost_per_hour'>[];
 
 type ProofOutcome = { proof: DriverProof } | { proof: null; why_not: string; left: Remains };
 
 /** Lists the driver's resources of the instance, or the machine itself if the driver lists none. */
-async function possibleResidue(
+async function listPossibleResidue(
   services: OperationServices,
   { driver, target, node_instance_id }: Subject,
 ): Promise<Remains> {
   const machine: Remains = [{ kind: 'machine', resource: target.name }];
   const listing = driver.list_owned(target.installation_id).catch(() => undefined);
   const listed = await withTimeout(services.clock, listTimeoutSeconds, listing);
-  const own = listed?.filter((each) => each.node_instance_id === node_instance_id) ?? [];
-  return own.length > 0 ? own.slice(0, maxEntries) : machine;
+  const resources = listed?.filter((each) => each.node_instance_id === node_instance_id) ?? [];
+  return resources.length > 0 ? resources.slice(0, maxEntries) : machine;
 }
 
 /** Asks the agent, because only a machine's own agent can prove the machine clean for reuse. */
@@ -92,11 +98,11 @@ async function askForProofAgain(
   const answer = reuse ? await askAgentAgain(context, services, subject) : null;
   if (answer !== null && typeof answer !== 'string') return { proof: answer };
   const shouldAskDriver = subject.driver.launches || !reuse;
-  if (shouldAskDriver && subject.driver.final_proof === 'revoked') await cutOff(context, services, subject);
+  if (shouldAskDriver && subject.driver.final_proof === 'revoked') await revokeCredential(context, services, subject);
   const result = shouldAskDriver ? await proveIfPossible(context, services, 'prove:driver', subject) : null;
   if (result?.proof) return { proof: result.proof };
   const why_not = [answer, result && !result.proof ? result.why_not : null].filter(Boolean).join('; ');
-  const left = await context.step('prove:left', async () => (await possibleResidue(services, subject)) as Json);
+  const left = await context.step('prove:left', async () => (await listPossibleResidue(services, subject)) as Json);
   return { proof: null, why_not, left: left as unknown as Remains };
 }
 
@@ -178,7 +184,7 @@ async function settle(
     const at = now(services.clock);
     return runOnce(services.db, context.workflow_id, 'settle', services.executor, at, async (tx, operation) => {
       const isForced = outcome?.proof === null;
-      let reason = await whyNothingToTearDown(tx, operation);
+      let reason = await reasonWithoutTeardown(tx, operation);
       if (subject && outcome?.proof) reason = await endClean(tx, services, operation, subject, outcome.proof, at);
       else if (subject && isForced) reason = await endWithResidue(tx, services, operation, subject, outcome, at);
       const move = {
@@ -224,8 +230,11 @@ export function allocationForceRelease(services: OperationServices): OperationDe
         });
         await fenceNode(context, services, 'stop:bar');
       });
-      const node_id = await context.step('subject', async () => (await allocationOperation(services, context)).node_id);
-      const operation = await allocationOperation(services, context);
+      const node_id = await context.step(
+        'subject',
+        async () => (await readAllocationOperation(services, context)).node_id,
+      );
+      const operation = await readAllocationOperation(services, context);
       const subject = node_id ? await readSubject(services, services.db, node_id, operation) : undefined;
       let outcome: ProofOutcome | undefined;
       await stage(context, services, 'prove', async () => {

@@ -4,7 +4,7 @@
  * driver destroys the machine without it. A machine that is kept for reuse needs its agent's proof
  * that it is clean: if the agent stays silent, the release fails with `agent_silent` (teardown.ts).
  * That happens to an external machine, which no driver can destroy, and to a launched one whose
- * agent died after `staysForReuse` had decided to keep the machine.
+ * agent died after `decideReuse` had decided to keep the machine.
  */
 import { now } from '../../base/clock.ts';
 import type { OwnerLayer } from '../../contract/errors/problem.ts';
@@ -15,23 +15,24 @@ import {
   StepFailed,
 } from '../../engine/engine.ts';
 import { reusesNodes } from '../../lifecycle/model/reuse.ts';
+import { stageOf } from '../../lifecycle/progress/progress.ts';
 import { fenceInstance, hasAgent, isAgentFresh } from '../../store/agents/instances.ts';
 import { runOnce } from '../../store/operations/executions.ts';
-import { openTeardownsOf } from '../../store/operations/open-operations.ts';
+import { listOpenTeardowns } from '../../store/operations/open-operations.ts';
 import { allocationRow } from '../../store/rows/allocations.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { type PlanStep, skipStage, stage, stageOf } from '../runtime/stage.ts';
+import { type PlanStep, skipStage, stage } from '../runtime/stage.ts';
 import {
-  allocationOperation,
   idsOf,
   isMachineGone,
+  readAllocationOperation,
   readSubject,
+  reasonWithoutTeardown,
   type Subject,
-  whyNothingToTearDown,
 } from '../runtime/subject.ts';
 import { abortIfUnregistered, fence } from './fence.ts';
 import { movesWhenClean, releasePolicy } from './release-policy.ts';
@@ -46,12 +47,12 @@ export const allocationReleasePlan: PlanStep[] = [
 ];
 
 /**
- * Whether the machine is kept for the next tenant. That needs an agent that can prove the machine
- * clean, and no drain to retirement or other teardown under way (an operator may reimage or retire
- * the machine of a failed allocation). The answer is recorded once for all attempts: an attempt
- * that destroys the machine must not be followed by one that hands it on as clean.
+ * Decides whether the machine is kept for the next tenant. That needs an agent that can prove the
+ * machine clean, and no drain to retirement or other teardown under way (an operator may reimage or
+ * retire the machine of a failed allocation). The answer is recorded once for all attempts: an
+ * attempt that destroys the machine must not be followed by one that hands it on as clean.
  */
-export async function staysForReuse(
+export async function decideReuse(
   context: OperationContext,
   services: OperationServices,
   subject: Subject,
@@ -61,7 +62,7 @@ export async function staysForReuse(
     const at = now(services.clock);
     return runOnce(services.db, context.workflow_id, 'reuse', services.executor, at, async (tx) => {
       if (subject.node.drain_then === 'retire') return false;
-      if ((await openTeardownsOf(tx, subject.node.node_id)).length > 0) return false;
+      if ((await listOpenTeardowns(tx, subject.node.node_id)).length > 0) return false;
       if (!subject.driver.launches) return hasAgent(tx, subject.node_instance_id);
       return (await isAgentFresh(tx, subject.node_instance_id, at)) && !(await isMachineGone(subject, services.clock));
     });
@@ -97,7 +98,7 @@ async function finish(
       }
       const reason = subject
         ? `its machine is proven ${reuse ? 'clean' : 'gone'}`
-        : await whyNothingToTearDown(tx, operation);
+        : await reasonWithoutTeardown(tx, operation);
       const released = await moveAllocations(
         tx,
         [
@@ -163,7 +164,7 @@ async function recordFailure(
 }
 
 /** Turns any error into a failure of the release, so that the release is retried. */
-const asFailure = (error: unknown): StepFailed =>
+const toStepFailed = (error: unknown): StepFailed =>
   error instanceof StepFailed
     ? error
     : new StepFailed({
@@ -175,8 +176,8 @@ const asFailure = (error: unknown): StepFailed =>
       });
 
 export function allocationRelease(services: OperationServices): OperationDefinition {
-  const subjectOf = async (context: OperationContext): Promise<Subject | undefined> => {
-    const operation = await allocationOperation(services, context);
+  const readReleaseSubject = async (context: OperationContext): Promise<Subject | undefined> => {
+    const operation = await readAllocationOperation(services, context);
     return operation.node_id ? readSubject(services, services.db, operation.node_id, operation) : undefined;
   };
   return {
@@ -186,21 +187,21 @@ export function allocationRelease(services: OperationServices): OperationDefinit
       try {
         await stage(context, services, 'fence', async () => {
           await fence(context, services);
-          await abortIfUnregistered(context, services, await subjectOf(context));
+          await abortIfUnregistered(context, services, await readReleaseSubject(context));
         });
         const hasNode = await context.step(
           'subject',
-          async () => (await allocationOperation(services, context)).node_id !== null,
+          async () => (await readAllocationOperation(services, context)).node_id !== null,
         );
-        const subject = hasNode ? await subjectOf(context) : undefined;
-        const reuse = subject !== undefined && (await staysForReuse(context, services, subject));
+        const subject = hasNode ? await readReleaseSubject(context) : undefined;
+        const reuse = subject !== undefined && (await decideReuse(context, services, subject));
         if (subject) await tearDown(context, services, { subject, reuse, policy: releasePolicy(subject.pool) });
         else for (const { name } of teardownPlan) await skipStage(context, services, name);
         await stage(context, services, 'free', () => finish(context, services, subject, reuse));
         await context.emit({ message: 'Released' });
         return null;
       } catch (error) {
-        if (!(error instanceof OperationCancelled)) await recordFailure(context, services, asFailure(error));
+        if (!(error instanceof OperationCancelled)) await recordFailure(context, services, toStepFailed(error));
         throw error;
       }
     },

@@ -6,7 +6,7 @@ import { now, secondsLater } from '../../base/clock.ts';
 import { type OperationContext, StepFailed } from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
 import { runOnce } from '../../store/operations/executions.ts';
-import { openOperationsOf } from '../../store/operations/open-operations.ts';
+import { listOpenOperations } from '../../store/operations/open-operations.ts';
 import { bindOperationToNode } from '../../store/operations/operations.ts';
 import { allocationRow, isHeldByAnother } from '../../store/rows/allocations.ts';
 import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
@@ -15,7 +15,7 @@ import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { drive } from '../runtime/stage.ts';
-import { allocationOperation, idsOf, type Subject, targetNow } from '../runtime/subject.ts';
+import { idsOf, readAllocationOperation, readCurrentTarget, type Subject } from '../runtime/subject.ts';
 import { releasePolicy } from './release-policy.ts';
 
 const cancelTimeoutSeconds = 60;
@@ -34,12 +34,12 @@ export async function awaitOtherOperations(
   stageName: string,
   { cancel, within_seconds }: { cancel: boolean; within_seconds: number },
 ): Promise<boolean> {
-  const { allocation_id } = await allocationOperation(services, context);
+  const { allocation_id } = await readAllocationOperation(services, context);
   const until = secondsLater(now(services.clock), within_seconds);
   // With `cancel`, all other operations must end, except a later forced release. Without it, this
   // waits only for earlier ones, so that no two operations wait for each other.
   const others = async () =>
-    (await openOperationsOf(services.db, allocation_id)).filter(({ workflow_id, kind }) =>
+    (await listOpenOperations(services.db, allocation_id)).filter(({ workflow_id, kind }) =>
       workflow_id > context.workflow_id ? cancel && kind !== forceReleaseKind : workflow_id < context.workflow_id,
     );
   const poll = async () => {
@@ -73,8 +73,11 @@ export async function fence(context: OperationContext, services: OperationServic
   await fenceNode(context, services, 'fence:bar');
 }
 
-/** A machine that was quarantined or drained to hold is quarantined again after the release. */
-const drainAfter = ({ status, drain_then }: NodeRow) => (status === 'quarantined' ? 'hold' : drain_then);
+/**
+ * Returns the node's new `drain_then`. A machine that is quarantined, or was drained to be
+ * quarantined, is quarantined again after the release.
+ */
+const drainTargetOf = ({ status, drain_then }: NodeRow) => (status === 'quarantined' ? 'hold' : drain_then);
 
 /**
  * Moves the node to `cleaning`. An instance that never registered is fenced, so that it cannot
@@ -118,7 +121,7 @@ export async function fenceNode(context: OperationContext, services: OperationSe
               actor: operation.actor,
               workflow_id: operation.workflow_id,
               correlation_id: operation.correlation_id,
-              set: { drain_then: drainAfter(node) },
+              set: { drain_then: drainTargetOf(node) },
             },
           ],
           at,
@@ -149,6 +152,6 @@ export async function abortIfUnregistered(
     async () => subject !== undefined && subject.instance.registered_at === null,
   );
   if (!isUnregistered || !subject) return;
-  const abort = async () => subject.driver.abort(await targetNow(services, subject));
+  const abort = async () => subject.driver.abort(await readCurrentTarget(services, subject));
   await drive(context, services, 'fence:abort', abort, { policy: releasePolicy(subject.pool), subject });
 }

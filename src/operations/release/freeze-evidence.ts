@@ -38,7 +38,7 @@ export async function freezeFromAgent(
   contact: AgentContact,
   type: 'release.freeze' | 'diagnostics.collect' = 'release.freeze',
 ): Promise<boolean> {
-  // The result also appears in the evidence of the task, so that must have the same visibility.
+  // The result also appears in the task's evidence, which must have the same visibility.
   const limitedSubject = await limitVisibility(services, subject);
   const answer = await askAgent(context, services, name, limitedSubject, contact, {
     type,
@@ -58,7 +58,7 @@ export async function freezeFromAgent(
       limitedSubject,
       'node',
       'evidence.frozen',
-      'what the agent knew was kept',
+      'diagnostics of the agent were stored',
       answer.result ?? {},
     );
   else
@@ -69,7 +69,7 @@ export async function freezeFromAgent(
       subject,
       'workflow',
       'evidence.missing',
-      `what the agent knew could not be had: ${problem ?? 'it refused'}`,
+      `the agent returned no diagnostics: ${problem ?? 'it refused'}`,
       {},
     );
   return answer?.status === 'succeeded';
@@ -86,7 +86,7 @@ export async function freezeFromDriver(
     const ids = { ...(await limitVisibility(services, subject)).ids, workflow_id: context.workflow_id };
     const diagnosis = await subject.driver.diagnose(subject.target).catch((error: unknown) => String(error));
     if (typeof diagnosis === 'string') {
-      const summary = `what the provider knew could not be had: ${diagnosis}`;
+      const summary = `the provider returned no diagnostics: ${diagnosis}`;
       await recordEvidence(services.db, [{ at, layer: 'workflow', kind: 'evidence.missing', summary, ...ids }]);
       return false;
     }

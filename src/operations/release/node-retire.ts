@@ -9,7 +9,7 @@ import type { DriverProof } from '../../drivers/driver.ts';
 import { OperationCancelled, type OperationContext, type OperationDefinition } from '../../engine/engine.ts';
 import { fenceInstance, fenceInstances } from '../../store/agents/instances.ts';
 import { runOnce } from '../../store/operations/executions.ts';
-import { operationRow } from '../../store/operations/operations.ts';
+import { readOperationRow } from '../../store/operations/operations.ts';
 import { queueOperations } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
@@ -18,9 +18,9 @@ import { retryWhileUnavailable } from '../runtime/bounded-calls.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
 import { readSubject, type Subject } from '../runtime/subject.ts';
-import { provenGone } from './proven-gone.ts';
+import { settleProvenResidue } from './proven-gone.ts';
 import { releasePolicy } from './release-policy.ts';
-import { quarantineHalfTornDown, tearDown, teardownPlan } from './teardown.ts';
+import { quarantineAfterFailure, tearDown, teardownPlan } from './teardown.ts';
 
 export const nodeRetireKind = 'node-retire';
 
@@ -111,13 +111,15 @@ async function retireNode(
   proof: DriverProof | undefined,
 ): Promise<void> {
   const { workflow_id } = context;
-  const retired = await context.step('retire:door', () => {
+  const isRetired = await context.step('retire:door', () => {
     const at = now(services.clock);
     return runOnce(services.db, workflow_id, 'retire', services.executor, at, async (tx, operation) => {
       const move = { node_id, node_instance_id, to: 'retired', by: 'proof', reason } as const;
       const [outcome] = await transition(tx, [move], at, services.environment);
-      // A revoked credential proves nothing while the node stays in the fleet; absence always does.
-      if (outcome?.moved || proof?.kind === 'absent') await provenGone(tx, { node_instance_id }, proof, operation, at);
+      // A revoked credential settles residue only if the node leaves the fleet; proven absence
+      // always does.
+      if (outcome?.moved || proof?.kind === 'absent')
+        await settleProvenResidue(tx, { node_instance_id }, proof, operation, at);
       const fence = { ...ids, workflow_id, reason: 'the machine was retired', revoke: true };
       await fenceInstance(tx, node_instance_id, fence, at);
       return outcome?.moved || outcome?.because === 'already_there';
@@ -125,12 +127,14 @@ async function retireNode(
   });
   // The machine is gone, but a person or a rule has moved the node to another status, so this
   // operation did not retire the node.
-  if (!retired) throw new OperationCancelled();
+  if (!isRetired) throw new OperationCancelled();
 }
 
 export function nodeRetire(services: OperationServices): OperationDefinition {
-  const subjectOf = async (context: OperationContext): Promise<{ subject: Subject; reason: string }> => {
-    const operation = await retryWhileUnavailable(services.clock, () => operationRow(services.db, context.workflow_id));
+  const readRetirement = async (context: OperationContext): Promise<{ subject: Subject; reason: string }> => {
+    const operation = await retryWhileUnavailable(services.clock, () =>
+      readOperationRow(services.db, context.workflow_id),
+    );
     if (!operation?.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
     const { reason: requestReason } = operation.params;
     const reason = typeof requestReason === 'string' ? `proven gone: ${requestReason}` : 'proven gone';
@@ -140,13 +144,13 @@ export function nodeRetire(services: OperationServices): OperationDefinition {
     kind: nodeRetireKind,
     revision: 1,
     async run(context) {
-      const { subject, reason } = await subjectOf(context);
+      const { subject, reason } = await readRetirement(context);
       try {
         const teardown = { subject, reuse: false, policy: releasePolicy(subject.pool) };
         const proof = await tearDown(context, services, teardown);
         await stage(context, services, 'retire', () => retireNode(context, services, subject, reason, proof));
       } catch (error) {
-        await quarantineHalfTornDown(context, services, subject, 'taking it down', error);
+        await quarantineAfterFailure(context, services, subject, 'the teardown', error);
         throw error;
       }
       await context.emit({ message: 'Retired' });

@@ -1,4 +1,7 @@
-/** Proofs by drivers have a timeout. Statements of agents count only with a valid signature. */
+/**
+ * Tests that a request for a driver's proof times out, and that an agent's statement counts only
+ * with a valid signature.
+ */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
@@ -33,12 +36,12 @@ vi.mock(import('../../store/evidence/evidence.ts'), async (original) => ({
 
 vi.mock(import('../../store/agents/agent-keys/key-change.ts'), async (original) => ({
   ...(await original()),
-  keyStanding: async () => agent.standing,
+  readKeyStanding: async () => agent.standing,
 }));
 
 vi.mock(import('../../store/logs/node-logs.ts'), async (original) => ({
   ...(await original()),
-  lastStoredSeq: async () => agent.last_seq,
+  readLastStoredSeq: async () => agent.last_seq,
 }));
 
 const target = { node_instance_id: 'inst_1' } as DriverTarget;
@@ -81,9 +84,9 @@ test.for<[string, Driver['prove'], string]>([
   [
     'an error',
     async () => {
-      throw new Error('the provider is away');
+      throw new Error('the provider is unavailable');
     },
-    'the driver simulated failed: the provider is away',
+    'the driver simulated failed: the provider is unavailable',
   ],
 ])('%s is no proof, and its message becomes the reason', async ([, prove, why_not]) => {
   expect(await askDriver(prove)).toEqual({ proof: null, why_not });
@@ -97,10 +100,10 @@ test('throws when the store is unavailable', async () => {
 });
 
 describe('a statement by an agent', () => {
-  const [own, other] = [generateKeyPairSync('ed25519'), generateKeyPairSync('ed25519')];
-  const agent_public_key = own.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
+  const [agentKey, otherKey] = [generateKeyPairSync('ed25519'), generateKeyPairSync('ed25519')];
+  const agent_public_key = agentKey.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
   const statement = { task_id: 'task_1', status: 'succeeded', result: { nonce: 'n1', checked: [] } } as const;
-  const signatureOf = (content: object, key = own.privateKey, node_instance_id = 'inst_1') =>
+  const signatureOf = (content: object, key = agentKey.privateKey, node_instance_id = 'inst_1') =>
     sign(null, Buffer.from(canonicalJson({ ...content, node_instance_id })), key).toString('base64');
   const provenKey = { agent_public_key, key_unproven_since: null };
   const askAgentForProof = (answer: object, instance: object = provenKey, reuse = true) => {
@@ -124,8 +127,8 @@ describe('a statement by an agent', () => {
   });
 
   describe('while a new key is unproven', () => {
-    const unprovenKey = other.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
-    const signedByUnproven = { signature: signatureOf(statement, other.privateKey) };
+    const unprovenKey = otherKey.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
+    const signedByUnproven = { signature: signatureOf(statement, otherKey.privateKey) };
     beforeEach(() => {
       const key_unproven_since = new Date(0);
       agent.standing = { agent_public_key: unprovenKey, key_unproven_since, trusted_public_key: agent_public_key };
@@ -165,10 +168,10 @@ describe('a statement by an agent', () => {
   test.for<[string, object, object | undefined, string]>([
     ['without a signature,', { signature: null }, undefined, 'proof_unsigned'],
     ['with an invalid signature,', { signature: 'AAAA' }, undefined, 'proof_unsigned'],
-    ['signed by another key,', { signature: signatureOf(statement, other.privateKey) }, undefined, 'proof_unsigned'],
+    ['signed by another key,', { signature: signatureOf(statement, otherKey.privateKey) }, undefined, 'proof_unsigned'],
     [
       'signed for another instance,',
-      { signature: signatureOf(statement, own.privateKey, 'inst_2') },
+      { signature: signatureOf(statement, agentKey.privateKey, 'inst_2') },
       undefined,
       'proof_unsigned',
     ],

@@ -9,10 +9,10 @@ import type { NodeInstanceId } from '../../base/ids.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
 import type { DriverProof, DriverWait, ProofKind } from '../../drivers/driver.ts';
 import { type Json, type OperationContext, type RetryPolicy, StepError, StepFailed } from '../../engine/engine.ts';
-import { keyStanding } from '../../store/agents/agent-keys/key-change.ts';
+import { readKeyStanding } from '../../store/agents/agent-keys/key-change.ts';
 import { type KeyStanding, trustedKeyOf } from '../../store/agents/agent-keys/trusted-key.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import { lastStoredSeq } from '../../store/logs/node-logs.ts';
+import { readLastStoredSeq } from '../../store/logs/node-logs.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
 import { type AgentAnswer, type AgentContact, askAgent } from '../runtime/agent-task.ts';
 import { withTimeout } from '../runtime/bounded-calls.ts';
@@ -51,7 +51,9 @@ const driverTimeoutSeconds = 30;
 /** A proof, or the reason why there is none. */
 export type ProofResult = { proof: DriverProof } | { proof: null; why_not: string };
 
-/** Asks the driver once, with a timeout. Errors become a result too, unless the store is away. */
+/**
+ * Asks the driver once, with a timeout. An error becomes a result, unless the store is unavailable.
+ */
 export async function lookForProof(
   clock: Clock,
   { driver, target }: Pick<Subject, 'driver' | 'target'>,
@@ -71,7 +73,7 @@ export async function lookForProof(
   }
 }
 
-/** Asks the driver once in a recorded step, and records a proof before anyone acts on it. */
+/** Asks the driver once in a recorded step, and records a proof before it is used. */
 export async function proveIfPossible(
   context: OperationContext,
   services: OperationServices,
@@ -110,7 +112,7 @@ export async function proveByDriver(
     await recordProof(context, services, subject, answer.proof, 'driver', now(services.clock));
     return { proof: answer.proof };
   };
-  // A driver that answers `wait` is asked again without limit. Only a `failed` answer uses a try.
+  // A driver that answers `wait` is asked again without limit. Only failures use tries.
   for (let round = 1; ; round++) {
     const step = round === 1 ? `${name}:${kind}` : `${name}:${kind}:${round}`;
     const recorded = (await context.step(step, async () => (await ask()) as unknown as Json, policy)) as unknown;
@@ -179,7 +181,7 @@ export async function proveByAgent(
   const nonce = String(answer.params.nonce);
   const proof = await context.step(`${name}:kept`, async () => {
     // Read the keys again, because the key may have been replaced or accepted meanwhile.
-    const standing = (await keyStanding(services.db, subject.node_instance_id)) ?? subject.instance;
+    const standing = (await readKeyStanding(services.db, subject.node_instance_id)) ?? subject.instance;
     if (!isSignedByAgent({ ...subject, instance: standing }, answer)) {
       throw new StepError({
         code: 'proof_unsigned',
@@ -199,7 +201,10 @@ export async function proveByAgent(
       });
     const { last_log_seq } = answer.result;
     // A log line belongs to the tenant at its arrival, so a late line would go to the next tenant.
-    if (typeof last_log_seq === 'number' && (await lastStoredSeq(services.db, subject.node_instance_id)) < last_log_seq)
+    if (
+      typeof last_log_seq === 'number' &&
+      (await readLastStoredSeq(services.db, subject.node_instance_id)) < last_log_seq
+    )
       throw new StepError({
         code: 'log_lines_missing',
         owner_layer: 'node',

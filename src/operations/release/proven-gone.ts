@@ -1,12 +1,12 @@
 /**
- * Applies the proof that an instance is gone, in the caller's transaction: `provenGone` settles its
- * open residue, and `retireProvenGone` retires its quarantined node.
+ * Applies the proof that an instance is gone, in the caller's transaction: `settleProvenResidue`
+ * settles its open residue, and `retireProvenGone` retires its quarantined node.
  */
 import type { NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { DriverProof, ProofKind } from '../../drivers/driver.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
-import { isWorkedOn } from '../../store/history/proven-gone-nodes.ts';
+import { hasOtherWork } from '../../store/history/proven-gone-nodes.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
@@ -17,7 +17,7 @@ import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
 import { proofSummary } from './proof.ts';
 
-export async function provenGone(
+export async function settleProvenResidue(
   tx: Transaction,
   { node_instance_id }: Pick<Subject, 'node_instance_id'>,
   proof: DriverProof | undefined,
@@ -52,7 +52,7 @@ export async function retireProvenGone(
   if (proof === 'clean' || !node_id || !node_instance_id) return false;
   const node = await lockNode(tx, node_id);
   if (node?.status !== 'quarantined' || node.node_instance_id !== node_instance_id) return false;
-  if (await isWorkedOn(tx, node_id, workflow_id)) return false;
+  if (await hasOtherWork(tx, node_id, workflow_id)) return false;
   const ids = { correlation_id: node.correlation_id, workflow_id };
   const move = {
     node_id,

@@ -3,13 +3,22 @@ import { type ActionSubject, whyNotOnNode } from '../../lifecycle/actions/action
 import { releaseEffect } from './release-policy.ts';
 
 test('the effect of a release depends on reuse, and on whether the machine is quarantined', () => {
-  expect(releaseEffect({ status: 'ready', reuse: true })).toMatch(
-    /^its machine is cleaned, .* and free for the next tenant;/,
+  const external = false;
+  expect(releaseEffect({ status: 'ready', reuse: true, external })).toMatch(
+    /^its machine is cleaned, .* and becomes free for the next tenant;/,
   );
-  expect(releaseEffect({ status: 'quarantined', reuse: true })).toMatch(/and stays quarantined;/);
-  expect(releaseEffect({ status: 'ready', reuse: false })).toBe('its machine is torn down with proof and retired');
-  expect(releaseEffect({ status: 'quarantined', reuse: false })).toMatch(/nothing is left to inspect$/);
+  expect(releaseEffect({ status: 'quarantined', reuse: true, external })).toMatch(/and stays quarantined;/);
+  expect(releaseEffect({ status: 'ready', reuse: false, external })).toBe(
+    'its machine is torn down with proof and retired',
+  );
+  expect(releaseEffect({ status: 'quarantined', reuse: false, external })).toMatch(/nothing is left to inspect$/);
   expect(releaseEffect(null)).toMatch(/^it has no machine/);
+});
+
+test('a release without an answer of the agent fails for an external machine, and tears down any other', () => {
+  const machine = { status: 'ready', reuse: true } as const;
+  expect(releaseEffect({ ...machine, external: true })).toMatch(/silent, the release fails and is retried/);
+  expect(releaseEffect({ ...machine, external: false })).toMatch(/silent, the machine is torn down instead$/);
 });
 
 test('a refusal that suggests a release warns if the release destroys the machine', () => {

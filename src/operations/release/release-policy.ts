@@ -16,11 +16,16 @@ export const releasePolicy = (pool: PoolDocument): RetryPolicy => ({
 });
 
 /** Describes the effect of a release on the machine, for the person who is about to request it. */
-export function releaseEffect(machine: Pick<ActionSubject, 'status' | 'reuse'> | null): string {
+export function releaseEffect(machine: Pick<ActionSubject, 'status' | 'reuse' | 'external'> | null): string {
   if (!machine) return 'it has no machine, so nothing is torn down; it is released';
   const isQuarantined = machine.status === 'quarantined';
-  if (machine.reuse)
-    return `its machine is cleaned, proven clean by its agent, and ${isQuarantined ? 'stays quarantined' : 'free for the next tenant'}; if its agent is gone, it is torn down instead`;
+  if (machine.reuse) {
+    const next = isQuarantined ? 'stays quarantined' : 'becomes free for the next tenant';
+    const ifAgentIsSilent = machine.external
+      ? 'the release fails and is retried, because no driver can tear down an external machine'
+      : 'the machine is torn down instead';
+    return `its machine is cleaned, proven clean by its agent, and ${next}; if its agent is silent, ${ifAgentIsSilent}`;
+  }
   return isQuarantined
     ? 'its machine is torn down with proof and retired: it is quarantined now, and afterwards nothing is left to inspect'
     : 'its machine is torn down with proof and retired';

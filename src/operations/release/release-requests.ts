@@ -6,8 +6,8 @@ import { now, secondsLater } from '../../base/clock.ts';
 import { newWorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Cause } from '../../lifecycle/model/transitions.ts';
-import { openOperationsOf } from '../../store/operations/open-operations.ts';
-import { markCancelling, operationRow } from '../../store/operations/operations.ts';
+import { listOpenOperations } from '../../store/operations/open-operations.ts';
+import { markCancelling, readOperationRow } from '../../store/operations/operations.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import { type AllocationRow, allocationRow, isHeldByAnother, lockAllocation } from '../../store/rows/allocations.ts';
@@ -16,7 +16,7 @@ import { moveAllocations } from '../../store/transitions/allocation-transition.t
 import { handOverRelease } from '../../store/transitions/amend-allocation.ts';
 import { renewCleaning } from '../../store/transitions/deadlines.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { type AllocationOperation, type Caller, visibleAllocation } from '../runtime/caller.ts';
+import { type AllocationOperation, type Caller, requireVisibleAllocation } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import {
   allocationForceReleaseKind,
@@ -26,7 +26,7 @@ import {
 import { allocationReleaseKind, allocationReleasePlan } from './allocation-release.ts';
 
 /** A repeated request returns the operation that runs already. */
-function runningRelease(allocation: AllocationRow): AllocationOperation {
+function runningOperation(allocation: AllocationRow): AllocationOperation {
   if (!allocation.workflow_id)
     throw new Error(`allocation ${allocation.allocation_id} is releasing without an operation`);
   return { allocation_id: allocation.allocation_id, workflow_id: allocation.workflow_id };
@@ -40,11 +40,11 @@ export async function releaseIn(
   by: Extract<Cause, 'release' | 'release-retry'>,
 ): Promise<AllocationOperation> {
   const at = now(services.clock);
-  const allocation = visibleAllocation(await allocationRow(tx, id), caller);
-  if (allocation.status === 'releasing') return runningRelease(allocation);
+  const allocation = requireVisibleAllocation(await allocationRow(tx, id), caller);
+  if (allocation.status === 'releasing') return runningOperation(allocation);
   // Steps of operations lock the operation first and then the allocation; the reverse order could
   // deadlock.
-  const open = await openOperationsOf(tx, allocation.allocation_id, 'for no key update');
+  const open = await listOpenOperations(tx, allocation.allocation_id, 'for no key update');
   const forced = open.find((operation) => operation.kind === allocationForceReleaseKind);
   if (forced) return { allocation_id: allocation.allocation_id, workflow_id: forced.workflow_id };
   // The machine of a failed allocation may serve another one now. Then nothing is torn down.
@@ -73,7 +73,7 @@ export async function releaseIn(
     services.environment,
   );
   if (outcome && !outcome.moved && outcome.because === 'already_there' && outcome.allocation)
-    return runningRelease(outcome.allocation);
+    return runningOperation(outcome.allocation);
   if (!outcome?.moved)
     throw new ApiProblem(
       'action_illegal',
@@ -112,11 +112,11 @@ export function requestReleaseRetry(
 ): Promise<AllocationOperation> {
   return services.db.transaction(async (tx) => {
     const release = await releaseIn(tx, services, id, caller, 'release');
-    const operation = await operationRow(tx, release.workflow_id);
+    const operation = await readOperationRow(tx, release.workflow_id);
     if (operation?.kind === allocationForceReleaseKind)
       throw new ApiProblem(
         'action_illegal',
-        `The release is forced by now, by operation ${operation.workflow_id}, which continues. It cannot be retried meanwhile.`,
+        `Operation ${operation.workflow_id} forces the release now. Wait until that operation has ended; the release cannot be retried before.`,
       );
     return release;
   });
@@ -130,16 +130,16 @@ async function forceIn(
   caller: Caller,
 ): Promise<AllocationOperation> {
   const at = now(services.clock);
-  const { allocation_id } = visibleAllocation(await allocationRow(tx, id), caller);
+  const { allocation_id } = requireVisibleAllocation(await allocationRow(tx, id), caller);
   // Steps of operations lock the operation before the allocation; the reverse order could deadlock.
-  const open = await openOperationsOf(tx, allocation_id, 'for no key update');
+  const open = await listOpenOperations(tx, allocation_id, 'for no key update');
   const forced = open.find((operation) => operation.kind === allocationForceReleaseKind);
   if (forced) return { allocation_id, workflow_id: forced.workflow_id };
-  const allocation = visibleAllocation(await lockAllocation(tx, allocation_id), caller);
+  const allocation = requireVisibleAllocation(await lockAllocation(tx, allocation_id), caller);
   if (allocation.status !== 'releasing' && allocation.status !== 'release_failed')
     throw new ApiProblem(
       'action_illegal',
-      `The allocation is ${allocation.status}; only a release that runs or has failed can be forced.`,
+      `The allocation is ${allocation.status}. Only a running or failed release can be forced.`,
     );
   const workflow_id = newWorkflowId(services.clock);
   const reason = `its release is forced: ${caller.reason ?? 'requested'}`;

@@ -10,7 +10,7 @@ import { type RuleFixture, ruleFixture } from '../../sweeps/testing/rule-fixture
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
 import { agentProvesWithinSeconds } from './proof.ts';
-import { quarantineHalfTornDown, teardownBudgets } from './teardown.ts';
+import { quarantineAfterFailure, teardownBudgets } from './teardown.ts';
 
 const row = vi.hoisted(() => ({ error: null as OperationError | null }));
 vi.mock(import('../../store/operations/executions.ts'), async (original) => {
@@ -34,7 +34,7 @@ test.for<[string, unknown, unknown, { owner: string; reason: RegExp }]>([
     'the operator, after a cancellation',
     new OperationCancelled(),
     null,
-    { owner: 'operator', reason: /was asked to stop$/ },
+    { owner: 'operator', reason: /it was cancelled$/ },
   ],
   [
     'the workflow, if the operation is overdue',
@@ -64,11 +64,11 @@ test.for<[string, unknown, unknown, { owner: string; reason: RegExp }]>([
     workflow_id: 'wf_1',
     step: (_: string, work: () => unknown) => work(),
   } as unknown as OperationContext;
-  await quarantineHalfTornDown(
+  await quarantineAfterFailure(
     context,
     fixture.services as unknown as OperationServices,
     subject,
-    'taking it down',
+    'the teardown',
     error,
   );
   const verdict = { rule: 'clean-error', owner, reason: expect.stringMatching(reason) };

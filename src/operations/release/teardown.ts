@@ -7,6 +7,7 @@
 import { now, secondsLater } from '../../base/clock.ts';
 import type { DriverProof } from '../../drivers/driver.ts';
 import { OperationCancelled, type OperationContext, type RetryPolicy, StepFailed } from '../../engine/engine.ts';
+import { stageOf } from '../../lifecycle/progress/progress.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
 import { hasLeasedWork } from '../../store/agents/tasks.ts';
 import { runOnce } from '../../store/operations/executions.ts';
@@ -16,8 +17,8 @@ import { transition } from '../../store/transitions/node-transition.ts';
 import { budgetOf, requireMoved, type TransitionEnvironment } from '../../store/transitions/transition-rules.ts';
 import { type AgentContact, askAgent } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { drive, type PlanStep, stage, stageOf } from '../runtime/stage.ts';
-import { isAgentless, type Subject, targetNow } from '../runtime/subject.ts';
+import { drive, type PlanStep, stage } from '../runtime/stage.ts';
+import { isAgentless, readCurrentTarget, type Subject } from '../runtime/subject.ts';
 import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
 import { agentProvesWithinSeconds, proveByAgent, proveByDriver } from './proof.ts';
 
@@ -39,10 +40,10 @@ export function teardownBudgets(
   environment: TransitionEnvironment,
 ): { drain_seconds: number; agent_clean_seconds: number } {
   // A launched machine that is reused is set up again, which may take as long as the first set-up.
-  const setsUpAgain = reuse && driver.launches;
+  const needsSetup = reuse && driver.launches;
   return {
     drain_seconds: budgetOf('drain', pool, environment, null).seconds,
-    agent_clean_seconds: setsUpAgain
+    agent_clean_seconds: needsSetup
       ? Math.max(agentProvesWithinSeconds, budgetOf('clean', pool, environment, null).seconds)
       : agentProvesWithinSeconds,
   };
@@ -68,13 +69,13 @@ async function destroyMachine(
   policy: RetryPolicy,
 ): Promise<void> {
   const options = { policy, subject };
-  const destroy = async () => subject.driver.destroy(await targetNow(services, subject));
+  const destroy = async () => subject.driver.destroy(await readCurrentTarget(services, subject));
   await drive(context, services, `${name}:stop`, () => stopMachine(services, subject), options);
   await drive(context, services, `${name}:destroy`, destroy, options);
 }
 
 const stopMachine = async (services: OperationServices, subject: Subject) =>
-  subject.driver.stop(await targetNow(services, subject));
+  subject.driver.stop(await readCurrentTarget(services, subject));
 
 async function stopWorkload(
   context: OperationContext,
@@ -124,14 +125,21 @@ export async function tearDown(
   await stage(context, services, 'prove', async () => {
     // For a reused machine, the stage `clean` has recorded the agent's signed proof.
     if (reuse) return;
-    if (subject.driver.final_proof === 'revoked') await cutOff(context, services, subject);
+    if (subject.driver.final_proof === 'revoked') await revokeCredential(context, services, subject);
     proof = await proveByDriver(context, services, 'prove', subject, subject.driver.final_proof, policy);
   });
   return proof;
 }
 
-/** Revokes the credential of an external machine, which is never destroyed. That is its proof. */
-export async function cutOff(context: OperationContext, services: OperationServices, subject: Subject): Promise<void> {
+/**
+ * Revokes the credential of an external machine. No driver can destroy such a machine, so the
+ * revoked credential is the proof.
+ */
+export async function revokeCredential(
+  context: OperationContext,
+  services: OperationServices,
+  subject: Subject,
+): Promise<void> {
   await context.step('prove:cut-off', () => {
     const at = now(services.clock);
     const fence = {
@@ -187,7 +195,7 @@ async function clean(
       });
     }
     const clean = () => subject.driver.clean(subject.target);
-    await drive(context, services, 'clean:driver', clean, { policy, subject, begins_anew: true });
+    await drive(context, services, 'clean:driver', clean, { policy, subject, restarts_work: true });
     break;
   }
   if (!reuse) await destroyMachine(context, services, 'clean', subject, policy);
@@ -197,43 +205,43 @@ async function clean(
  * Whether this operation still owns the node's cleanup. A rule or a person may have moved the node
  * meanwhile.
  */
-export const ownsCleaning = (node: NodeRow | undefined, workflow_id: string): node is NodeRow =>
+export const isCleanedBy = (node: NodeRow | undefined, workflow_id: string): node is NodeRow =>
   node?.status === 'cleaning' && node.workflow_id === workflow_id;
 
 /**
- * Returns the owner and the reason. A cancelled operation was overdue if its row has an error;
- * otherwise a person stopped it.
+ * Returns the reason of the failure and its owner. If a cancelled operation has an error in its
+ * row, it was overdue; otherwise a person cancelled it.
  */
-function blameOf(doing: string, error: unknown, { error: overdueError }: Pick<OperationRow, 'error'>) {
+function failureReasonOf(work: string, error: unknown, { error: overdueError }: Pick<OperationRow, 'error'>) {
   if (error instanceof StepFailed) {
     const { step, code, owner_layer, tries, message } = error;
-    const reason = `${doing} failed at step ${stageOf(step)} (owner ${owner_layer}): ${message}`;
+    const reason = `${work} failed at step ${stageOf(step)} (owner ${owner_layer}): ${message}`;
     return { reason, data: { step, code, owner_layer, tries } };
   }
   const unfinished = (because: string, owner_layer: string) => ({
-    reason: `${doing} did not end: ${because}`,
+    reason: `${work} did not finish: ${because}`,
     data: { owner_layer },
   });
   if (!(error instanceof OperationCancelled)) return unfinished(String(error), 'control_plane');
   return overdueError
     ? unfinished(overdueError.message, overdueError.owner_layer)
-    : unfinished('it was asked to stop', 'operator');
+    : unfinished('it was cancelled', 'operator');
 }
 
 /** Quarantines the node for a person, with the failed step and its owner. */
-export async function quarantineHalfTornDown(
+export async function quarantineAfterFailure(
   context: OperationContext,
   services: OperationServices,
   { node: { node_id }, node_instance_id, ids }: Subject,
-  doing: string,
+  work: string,
   error: unknown,
 ): Promise<void> {
   const { workflow_id } = context;
   await context.step('set-aside', () => {
     const at = now(services.clock);
     return runOnce(services.db, workflow_id, 'set-aside', services.executor, at, async (tx, operation) => {
-      if (!ownsCleaning(await lockNode(tx, node_id), workflow_id)) return null;
-      const { reason, data } = blameOf(doing, error, operation);
+      if (!isCleanedBy(await lockNode(tx, node_id), workflow_id)) return null;
+      const { reason, data } = failureReasonOf(work, error, operation);
       const move = {
         node_id,
         node_instance_id,

@@ -12,7 +12,7 @@ import { retireProvenGone } from '../release/proven-gone.ts';
 import { releasePolicy } from '../release/release-policy.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { drive, type PlanStep, stage } from '../runtime/stage.ts';
-import { readResidueSubject, residueOf } from './residue-verify.ts';
+import { readResidueSubject, residueIdOf } from './residue-verify.ts';
 
 export const residueDeleteKind = 'residue-delete';
 
@@ -27,8 +27,9 @@ export function residueDelete(services: OperationServices): OperationDefinition 
     kind: residueDeleteKind,
     revision: 1,
     async run(context, params) {
-      const { row, machine } = await readResidueSubject(services, residueOf(params));
-      if (!machine) throw new Error(`residue ${row.residue_id} names nothing that a driver here could destroy`);
+      const { row, machine } = await readResidueSubject(services, residueIdOf(params));
+      if (!machine)
+        throw new Error(`residue ${row.residue_id} names nothing that a driver of this replica could destroy`);
       const { driver, target, node_instance_id } = machine;
       const policy = releasePolicy({ name: row.pool ?? '', driver: row.driver, ...row.document });
       // Revoke the credential first, so that the machine cannot report while it is destroyed. For
@@ -55,7 +56,7 @@ export function residueDelete(services: OperationServices): OperationDefinition 
             const proven = { status: 'gone' as const, seen: proofSummary(proof), reason, proof: { ...proof } };
             const source = { layer: 'operator', actor: operation.actor, workflow_id: operation.workflow_id } as const;
             const gone = { node_id: row.node_id, node_instance_id, proof: proof.kind, reason: 'proven gone' };
-            // Everyone locks the node before the residue, so that two transactions cannot deadlock.
+            // All code locks the node before the residue, so that two transactions cannot deadlock.
             await retireProvenGone(tx, services, { ...gone, ...source }, at);
             await settleResidue(tx, { node_instance_id }, proven, source, at);
             return null;

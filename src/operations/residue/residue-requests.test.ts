@@ -1,4 +1,7 @@
-/** Requests on residue: live machines are not deleted, and an entry has one operation at a time. */
+/**
+ * Tests that requests on residue delete no machine in use, and run one operation per entry at a
+ * time.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -27,12 +30,14 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-async function addResidue(over: { driver?: string; node_instance_id?: NodeInstanceId | null } = {}): Promise<string> {
+async function addResidue(
+  overrides: { driver?: string; node_instance_id?: NodeInstanceId | null } = {},
+): Promise<string> {
   const entry = {
     ...{ driver: 'yard', pool: 'p', host: null, kind: 'vm', resource: 'vm/1', node_id, reason: 'forced' },
     ...{ node_instance_id: 'inst_p_1' as NodeInstanceId, allocation_id: null, correlation_id: null, workflow_id: null },
     ...{ forced_by: caller.actor, seen: 'still there', cost_per_hour: null },
-    ...over,
+    ...overrides,
   };
   const [row] = await fixture.db.transaction((tx) => leaveResidue(tx, [entry], { layer: 'operator' }, fixture.clock));
   return row?.residue_id ?? '';
@@ -40,11 +45,11 @@ async function addResidue(over: { driver?: string; node_instance_id?: NodeInstan
 const setNodeStatus = (status: string) => fixture.db.query('update nodes set status = $1', [status]);
 const refusal = (detail: string) => ({ code: 'action_illegal', message: expect.stringContaining(detail) });
 
-test('deletes residue of the current instance only if its node is quarantined', async () => {
+test('deletes residue of the current instance only if the node of that instance is quarantined', async () => {
   const id = await addResidue();
   await setNodeStatus('cleaning');
   await expect(requestResidueDelete(services, id, caller)).rejects.toMatchObject(
-    refusal('is being taken down, and this with it'),
+    refusal('is being torn down, and this resource with it'),
   );
   for (const status of ['ready', 'starting']) {
     await setNodeStatus(status);
@@ -52,7 +57,7 @@ test('deletes residue of the current instance only if its node is quarantined', 
   }
   await setNodeStatus('quarantined');
   expect(await requestResidueDelete(services, id, caller)).toMatchObject({ residue_id: id });
-  const other = await addResidue({ node_instance_id: 'inst_of_nobody' as NodeInstanceId });
+  const other = await addResidue({ node_instance_id: 'inst_of_no_node' as NodeInstanceId });
   await setNodeStatus('ready');
   expect(await requestResidueDelete(services, other, caller)).toMatchObject({ residue_id: other });
 });
@@ -69,7 +74,7 @@ test('refuses to delete an external machine until its node is retired', async ()
   services = { ...services, drivers: new Map([['yard', simulatedDriver({ name: 'yard', launches: false })]]) };
   const id = await addResidue();
   await setNodeStatus('quarantined');
-  await expect(requestResidueDelete(services, id, caller)).rejects.toMatchObject(refusal('not ours to destroy'));
+  await expect(requestResidueDelete(services, id, caller)).rejects.toMatchObject(refusal('it may not destroy it'));
   await setNodeStatus('retired');
   expect(await requestResidueDelete(services, id, caller)).toMatchObject({ residue_id: id });
 });
@@ -79,8 +84,10 @@ test('a repeated request returns the same operation, and other requests are refu
   const id = await addResidue();
   const { workflow_id } = await requestResidueDelete(services, id, caller);
   expect((await requestResidueDelete(services, id, caller)).workflow_id).toBe(workflow_id);
-  await expect(adoptResidue(services, id, caller)).rejects.toMatchObject(refusal('residue-delete works on it'));
-  await expect(requestResidueVerify(services, id, caller)).rejects.toMatchObject(refusal('residue-delete works on it'));
+  await expect(adoptResidue(services, id, caller)).rejects.toMatchObject(refusal('residue-delete works on the entry'));
+  await expect(requestResidueVerify(services, id, caller)).rejects.toMatchObject(
+    refusal('residue-delete works on the entry'),
+  );
   expect(await fixture.db.query(`select 1 from operations where kind like 'residue-%'`)).toHaveLength(1);
 });
 
@@ -104,7 +111,7 @@ test('a dry run predicts the effect or refuses, and changes nothing', async () =
   await setNodeStatus('quarantined');
   for (const [request, says] of [
     [requestResidueVerify, 'is asked whether vm vm/1 is still there'],
-    [adoptResidue, "vm vm/1 is ada's from now on"],
+    [adoptResidue, 'ada takes over vm vm/1'],
     [requestResidueDelete, 'vm vm/1 is destroyed'],
   ] as const)
     expect(await request(services, id, dryRun)).toMatchObject({

@@ -6,17 +6,17 @@ import { now } from '../../base/clock.ts';
 import { newCorrelationId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
-import { operationRow } from '../../store/operations/operations.ts';
+import { readOperationRow } from '../../store/operations/operations.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
-import { bindResidue, residueRow, settleResidue } from '../../store/rows/residue.ts';
-import { type ResidueWithMachine, residueWithMachine } from '../../store/supervision/orphans.ts';
+import { residueRow, setResidueOperation, settleResidue } from '../../store/rows/residue.ts';
+import { type ResidueWithMachine, readResidueWithMachine } from '../../store/supervision/orphans.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { residueDeleteKind, residueDeletePlan } from './residue-delete.ts';
 import { residueVerifyKind, residueVerifyPlan } from './residue-verify.ts';
 
-export interface ResidueTouched {
+export interface ResidueResult {
   residue_id: string;
   /** The queued operation; null for an adoption or a dry run. */
   workflow_id: WorkflowId | null;
@@ -38,16 +38,19 @@ async function requireOpen(
   id: string,
 ): Promise<{ row: ResidueWithMachine; runningKind: string | null }> {
   if (!(await residueRow(tx, id, 'for update'))) throw new ApiProblem('residue_not_found');
-  const row = await residueWithMachine(tx, id);
+  const row = await readResidueWithMachine(tx, id);
   if (!row) throw new ApiProblem('residue_not_found');
   if (row.status !== 'open')
     throw new ApiProblem('action_illegal', `The entry is ${row.status} since ${row.settled_at?.toISOString()}.`);
-  const running = row.busy && row.workflow_id ? await operationRow(tx, row.workflow_id) : undefined;
+  const running = row.busy && row.workflow_id ? await readOperationRow(tx, row.workflow_id) : undefined;
   return { row, runningKind: running?.kind ?? null };
 }
 
 const busyProblem = (kind: string) =>
-  new ApiProblem('action_illegal', `${kind} works on it. Wait until that operation has ended, then look again.`);
+  new ApiProblem(
+    'action_illegal',
+    `The operation ${kind} works on the entry. Wait until it has ended, then try again.`,
+  );
 
 async function queueOn(
   tx: Transaction,
@@ -56,10 +59,10 @@ async function queueOn(
   operation: Pick<Parameters<typeof queueOperation>[1], 'kind' | 'steps'>,
   says: string,
   caller: ResidueCaller,
-): Promise<ResidueTouched> {
+): Promise<ResidueResult> {
   if (caller.dry_run) return { residue_id: row.residue_id, workflow_id: null, says };
   const workflow_id = newWorkflowId(services.clock);
-  await bindResidue(tx, row.residue_id, workflow_id);
+  await setResidueOperation(tx, row.residue_id, workflow_id);
   await queueOperation(
     tx,
     {
@@ -80,7 +83,7 @@ async function queueOn(
 }
 
 /** A repeated request returns the operation that runs already. */
-const alreadyRunning = ({ residue_id, workflow_id }: ResidueWithMachine): ResidueTouched => ({
+const runningResult = ({ residue_id, workflow_id }: ResidueWithMachine): ResidueResult => ({
   residue_id,
   workflow_id,
   says: `operation ${workflow_id} does this already`,
@@ -90,11 +93,11 @@ const describe = ({ kind, resource, host }: ResidueWithMachine) =>
   `${kind} ${resource}${host ? ` on host ${host}` : ''}`;
 
 /** A person takes the resource over, which closes the entry. */
-export const adoptResidue = (services: OperationServices, id: string, caller: ResidueCaller): Promise<ResidueTouched> =>
+export const adoptResidue = (services: OperationServices, id: string, caller: ResidueCaller): Promise<ResidueResult> =>
   services.db.transaction(async (tx) => {
     const { row, runningKind } = await requireOpen(tx, id);
     if (runningKind) throw busyProblem(runningKind);
-    const says = `${describe(row)} is ${caller.actor?.name ?? 'someone'}'s from now on, and no longer counts as residue`;
+    const says = `${caller.actor?.name ?? 'somebody'} takes over ${describe(row)}, which then no longer counts as residue`;
     const result = { residue_id: row.residue_id, workflow_id: null, says };
     if (caller.dry_run) return result;
     const settlement = { status: 'adopted' as const, ...(caller.reason && { reason: caller.reason }) };
@@ -109,9 +112,9 @@ export async function verifyIn(
   services: OperationServices,
   id: string,
   caller: ResidueCaller,
-): Promise<ResidueTouched> {
+): Promise<ResidueResult> {
   const { row, runningKind } = await requireOpen(tx, id);
-  if (runningKind === residueVerifyKind) return alreadyRunning(row);
+  if (runningKind === residueVerifyKind) return runningResult(row);
   if (runningKind) throw busyProblem(runningKind);
   const says = `the driver ${row.driver} is asked whether ${describe(row)} is still there; with a proof that it is gone the entry is closed`;
   return queueOn(tx, services, row, { kind: residueVerifyKind, steps: residueVerifyPlan }, says, caller);
@@ -121,18 +124,18 @@ export const requestResidueVerify = (
   services: OperationServices,
   id: string,
   caller: ResidueCaller,
-): Promise<ResidueTouched> => services.db.transaction((tx) => verifyIn(tx, services, id, caller));
+): Promise<ResidueResult> => services.db.transaction((tx) => verifyIn(tx, services, id, caller));
 
-/** Tells a person why the entry may not be deleted; null if it may. */
-function whyNotDeleted(row: ResidueWithMachine, services: OperationServices): string | null {
+/** Returns why the entry may not be deleted, or null if it may. */
+function deletionRefusal(row: ResidueWithMachine, services: OperationServices): string | null {
   if (!services.drivers.has(row.driver))
     return `This server has no driver ${row.driver}. Remove the resource by hand, then adopt the entry.`;
   if (!row.node_instance_id)
     return 'The entry names no instance of ours, so Slipway may not destroy the resource. Remove it by hand, then adopt the entry.';
   if (row.present_instance_id && !services.drivers.get(row.driver)?.launches)
-    return 'Slipway did not launch this machine, so it is not ours to destroy. Retire its node, or adopt the entry.';
+    return 'Slipway did not launch this machine, so it may not destroy it. Retire its node, or adopt the entry.';
   if (row.present && row.node_status === 'cleaning')
-    return `Node ${row.node_id} is being taken down, and this with it. The entry closes with the proof. \`slipway explain ${row.node_id}\` shows the progress. To delete the entry instead, quarantine the node, which stops its teardown.`;
+    return `Node ${row.node_id} is being torn down, and this resource with it. The entry closes with the proof. \`slipway explain ${row.node_id}\` shows the progress. To delete the entry instead, quarantine the node, which stops its teardown.`;
   if (row.present && row.node_status !== 'quarantined')
     return `This resource belongs to node ${row.node_id}, which is ${row.node_status}. Quarantine the node first: only resources of a quarantined or retired node can be deleted.`;
   return null;
@@ -142,19 +145,19 @@ export const requestResidueDelete = (
   services: OperationServices,
   id: string,
   caller: ResidueCaller,
-): Promise<ResidueTouched> =>
+): Promise<ResidueResult> =>
   services.db.transaction(async (tx) => {
     const { row, runningKind } = await requireOpen(tx, id);
-    if (runningKind === residueDeleteKind) return alreadyRunning(row);
+    if (runningKind === residueDeleteKind) return runningResult(row);
     if (runningKind) throw busyProblem(runningKind);
-    const why_not = whyNotDeleted(row, services);
+    const why_not = deletionRefusal(row, services);
     if (why_not) throw new ApiProblem('action_illegal', why_not);
     const says = `${describe(row)} is destroyed by the driver ${row.driver} and proven gone; this cannot be undone`;
     return queueOn(tx, services, row, { kind: residueDeleteKind, steps: residueDeletePlan }, says, caller);
   });
 
 /** The caller for requests by a sweep. */
-export const byRule = (reason: string): Caller => ({
+export const ruleCaller = (reason: string): Caller => ({
   actor: null,
   visibility: wholeFleet,
   correlation_id: newCorrelationId(),

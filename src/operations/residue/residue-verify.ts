@@ -6,7 +6,7 @@ import { type OperationContext, type OperationDefinition, StepFailed } from '../
 import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import { runOnce } from '../../store/operations/executions.ts';
 import { recordInspection, settleResidue } from '../../store/rows/residue.ts';
-import { type ResidueWithMachine, residueWithMachine } from '../../store/supervision/orphans.ts';
+import { type ResidueWithMachine, readResidueWithMachine } from '../../store/supervision/orphans.ts';
 import { type ProofResult, proofSummary, proveByAgent, proveIfPossible } from '../release/proof.ts';
 import { retireProvenGone } from '../release/proven-gone.ts';
 import { retryWhileUnavailable } from '../runtime/bounded-calls.ts';
@@ -29,7 +29,7 @@ export interface ResidueSubject {
 /** The driver state of the instance or, without its row, the host that can see the resource. */
 const stateOf = ({ driver_state, host }: ResidueWithMachine) => driver_state ?? (host ? { host_id: host } : {});
 
-export function residueSubject(services: OperationServices, row: ResidueWithMachine): ResidueSubject {
+export function buildResidueSubject(services: OperationServices, row: ResidueWithMachine): ResidueSubject {
   const driver = services.drivers.get(row.driver);
   const { node_id, node_instance_id, correlation_id, allocation_id, workflow_id } = row;
   if (!driver || !node_instance_id) return { row, machine: null };
@@ -52,9 +52,9 @@ export function residueSubject(services: OperationServices, row: ResidueWithMach
 }
 
 export async function readResidueSubject(services: OperationServices, residue_id: string): Promise<ResidueSubject> {
-  const row = await retryWhileUnavailable(services.clock, () => residueWithMachine(services.db, residue_id));
+  const row = await retryWhileUnavailable(services.clock, () => readResidueWithMachine(services.db, residue_id));
   if (!row) throw new Error(`residue ${residue_id} is not on the ledger`);
-  return residueSubject(services, row);
+  return buildResidueSubject(services, row);
 }
 
 export const residueVerifyKind = 'residue-verify';
@@ -67,7 +67,7 @@ export const residueVerifyPlan: PlanStep[] = [
  * For an external machine the driver's proof is the revoked credential. That counts only when the
  * node is retired, because a machine in the fleet may still hold the residue.
  */
-export const driverMayProve = ({ row, machine }: ResidueSubject): boolean =>
+export const canDriverProve = ({ row, machine }: ResidueSubject): boolean =>
   machine?.driver.final_proof !== 'revoked' || row.present_instance_id === null;
 
 export const onlyAgentMayProve = 'its machine is still in the fleet; only its agent can prove it clean';
@@ -76,13 +76,13 @@ export const onlyAgentMayProve = 'its machine is still in the fleet; only its ag
  * Only a machine that is still in the fleet can be cleaned in place. That is the node's current
  * instance or, for an external machine, any of its instances.
  */
-export const mayBeProvenClean = ({ row, machine }: ResidueSubject): boolean =>
+export const canBeProvenClean = ({ row, machine }: ResidueSubject): boolean =>
   row.why === 'force-release' &&
   row.document !== null &&
   reusesNodes(row.document) &&
   (row.present || (machine !== null && !machine.driver.launches && row.present_instance_id !== null));
 
-export const residueOf = (params: unknown): string => (params as { residue_id: string }).residue_id;
+export const residueIdOf = (params: unknown): string => (params as { residue_id: string }).residue_id;
 
 async function verify(
   context: OperationContext,
@@ -90,14 +90,14 @@ async function verify(
   residue: ResidueSubject,
 ): Promise<ProofResult> {
   const { row, machine } = residue;
-  if (!machine) return { proof: null, why_not: `the resource cannot be inspected: ${whyNoDriver(residue)}` };
-  const shouldAskDriver = await context.step('look:where', async () => driverMayProve(residue));
+  if (!machine) return { proof: null, why_not: `the resource cannot be inspected: ${inspectionObstacle(residue)}` };
+  const shouldAskDriver = await context.step('look:where', async () => canDriverProve(residue));
   const result: ProofResult = shouldAskDriver
     ? await proveIfPossible(context, services, 'look:driver', machine)
     : { proof: null, why_not: onlyAgentMayProve };
   const shouldAskAgent = await context.step(
     'look:stays',
-    async () => mayBeProvenClean(residue) && row.node_id !== null,
+    async () => canBeProvenClean(residue) && row.node_id !== null,
   );
   if (result.proof || !shouldAskAgent || !row.node_id) return result;
   const ids = {
@@ -123,7 +123,7 @@ async function verify(
   }
 }
 
-const whyNoDriver = ({ row }: ResidueSubject): string =>
+const inspectionObstacle = ({ row }: ResidueSubject): string =>
   row.node_instance_id ? `this server has no driver ${row.driver}` : 'the entry names no instance of ours';
 
 export function residueVerify(services: OperationServices): OperationDefinition {
@@ -131,7 +131,7 @@ export function residueVerify(services: OperationServices): OperationDefinition 
     kind: residueVerifyKind,
     revision: 1,
     async run(context, params) {
-      const residue = await readResidueSubject(services, residueOf(params));
+      const residue = await readResidueSubject(services, residueIdOf(params));
       const { residue_id } = residue.row;
       await stage(context, services, 'look', async () => {
         const result = await verify(context, services, residue);
@@ -143,7 +143,8 @@ export function residueVerify(services: OperationServices): OperationDefinition 
             else {
               const { node_id, node_instance_id } = residue.row;
               const gone = { node_id, node_instance_id, proof: result.proof.kind, reason: 'proven gone' };
-              // Everyone locks the node before the residue, so two transactions cannot deadlock.
+              // All code locks the node before the residue, so that two transactions cannot
+              // deadlock.
               await retireProvenGone(tx, services, { ...gone, ...source }, at);
               const proven = { status: 'gone' as const, seen: proofSummary(result.proof), proof: { ...result.proof } };
               await settleResidue(tx, node_instance_id ? { node_instance_id } : { residue_id }, proven, source, at);

@@ -29,7 +29,10 @@ export interface AgentContact {
 const leaseSeconds = 15;
 const pollSeconds = 2;
 
-/** Returns undefined, without queueing a task, if the agent has sent no recent heartbeat. */
+/**
+ * Returns undefined, without queueing a task, if the agent is unreachable or has sent no recent
+ * heartbeat.
+ */
 export async function askAgent(
   context: OperationContext,
   services: OperationServices,

@@ -1,4 +1,4 @@
-/** Store reads that are retried while the database is away, and promises with a timeout. */
+/** Retries reads while the store is unavailable, and gives promises a timeout. */
 import { type Clock, pause } from '../../base/clock.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
 

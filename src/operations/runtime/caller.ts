@@ -1,4 +1,4 @@
-/** The caller of a request. Refuses a tenant the allocations and operations of other tenants. */
+/** The caller of a request, and the checks that hide other tenants' allocations and operations. */
 import type { AllocationId, CorrelationId, WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
@@ -19,13 +19,13 @@ export interface AllocationOperation {
   workflow_id: WorkflowId;
 }
 
-/** A tenant gets the same error for another tenant's allocation as for an unknown one. */
-export function visibleAllocation(allocation: AllocationRow | undefined, { visibility }: Caller): AllocationRow {
+/** Throws for another tenant's allocation the same error as for an unknown one. */
+export function requireVisibleAllocation(allocation: AllocationRow | undefined, { visibility }: Caller): AllocationRow {
   if (!allocation || !canSee(visibility, allocation.tenant)) throw new ApiProblem('allocation_not_found');
   return allocation;
 }
 
-export function visibleOperation(operation: OperationRow | undefined, { visibility }: Caller): OperationRow {
+export function requireVisibleOperation(operation: OperationRow | undefined, { visibility }: Caller): OperationRow {
   if (!operation || !canSee(visibility, operation.tenant)) throw new ApiProblem('operation_not_found');
   return operation;
 }

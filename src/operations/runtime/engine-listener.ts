@@ -6,20 +6,20 @@ import { now, secondsBetween } from '../../base/clock.ts';
 import type { Latencies } from '../../base/telemetry/latencies.ts';
 import { operationSpanId, type Span, stepSpanId, type Tracer, traceIdOf } from '../../base/telemetry/trace.ts';
 import type { EngineListener, Json } from '../../engine/engine.ts';
-import { claimExecution, finishOperation, recordStoreWait } from '../../store/operations/executions.ts';
+import { stageOf } from '../../lifecycle/progress/progress.ts';
+import { becomeExecutor, finishOperation, recordStoreWait } from '../../store/operations/executions.ts';
 import type { OperationRow, StepRow } from '../../store/operations/operation-rows.ts';
-import { operationRow, stepRows } from '../../store/operations/operations.ts';
+import { readOperationRow, readStepRows } from '../../store/operations/operations.ts';
 import { type Publication, publishProgress } from '../../store/operations/publish-progress.ts';
 import { endStep } from '../../store/operations/steps.ts';
 import type { Database } from '../../store/pg/database.ts';
 import type { OperationServices } from './services.ts';
-import { stageOf } from './stage.ts';
 
 export function engineListener(services: () => Pick<OperationServices, 'db' | 'clock' | 'executor'>): EngineListener {
   const at = () => now(services().clock);
   return {
     async executing(run) {
-      await claimExecution(services().db, run, services().executor, at());
+      await becomeExecutor(services().db, run, services().executor, at());
     },
     // Operations write the begin and end of stages themselves. Only the engine knows about retries.
     async stepStarted() {},
@@ -96,16 +96,16 @@ function spansOf(operation: OperationRow, steps: StepRow[]): Span[] {
  * Measures each ended operation, and records it as one span with a child span for each step. Both
  * are taken from rows, so time and steps from before a restart are included.
  */
-export const observedListener = (
+export const measuringListener = (
   listener: EngineListener,
   { tracer, latencies, db }: { tracer: Tracer | null; latencies: Pick<Latencies, 'observeOperation'>; db: Database },
 ): EngineListener => ({
   ...listener,
   async ended(run, outcome) {
     await listener.ended(run, outcome);
-    const operation = await operationRow(db, run.workflow_id);
+    const operation = await readOperationRow(db, run.workflow_id);
     if (!operation?.finished_at) return;
     latencies.observeOperation(operation.kind, secondsBetween(operation.created_at, operation.finished_at));
-    tracer?.record(spansOf(operation, await stepRows(db, run.workflow_id)));
+    tracer?.record(spansOf(operation, await readStepRows(db, run.workflow_id)));
   },
 });

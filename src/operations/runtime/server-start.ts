@@ -11,8 +11,14 @@ import type { ServerSettings } from '../../base/settings/settings.ts';
 import type { Log } from '../../base/telemetry/log.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import type { Database } from '../../store/pg/database.ts';
-import { declarePool, wasEverDeclared } from '../../store/rows/pools.ts';
-import { createToken, lockAdminToken, revokeReplaced, setTokenOrigin, tokenBySecret } from '../../store/rows/tokens.ts';
+import { declarePool, hasEverBeenDeclared } from '../../store/rows/pools.ts';
+import {
+  createToken,
+  findTokenBySecret,
+  lockAdminToken,
+  revokeReplacedTokens,
+  setTokenOrigin,
+} from '../../store/rows/tokens.ts';
 
 async function readIfExists(path: string): Promise<string | null> {
   try {
@@ -36,7 +42,7 @@ export interface AdminTokenPlace {
 }
 
 /** Returns why the directory cannot be written, or null if it can. Creates it if it is missing. */
-async function writeProblem(directory: string): Promise<string | null> {
+async function findWriteProblem(directory: string): Promise<string | null> {
   try {
     await mkdir(directory, { recursive: true });
     await access(directory, constants.W_OK);
@@ -60,8 +66,8 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
   // The id identifies the former token after an operator deleted the token file to get a new one.
   const idPath = join(data_dir, 'admin.token.id');
   const [stored, formerId] = [await readIfExists(path), await readIfExists(idPath)];
-  const problem = await writeProblem(data_dir);
-  // Checked before the database has a token that nobody would know.
+  const problem = await findWriteProblem(data_dir);
+  // Check before a new token is stored in the database, because nobody could read its secret.
   if (problem !== null && configured === null && stored === null)
     throw new SettingsError(
       `there is no admin token, and a new one cannot be stored in ${data_dir}: ${problem}. Set SLIPWAY_ADMIN_TOKEN, or choose a --data-dir that can be written.`,
@@ -73,10 +79,12 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
   const at = now(clock);
   const { token_id, isValid } = await db.transaction(async (tx) => {
     await lockAdminToken(tx);
-    const known = await tokenBySecret(tx, secret);
+    const known = await findTokenBySecret(tx, secret);
     if (known && (known.role !== 'admin' || known.tenant !== null))
       throw new SettingsError(
-        `The token in ${path} is already a token of ${known.name}, which is no admin. Use another token.`,
+        configured === null
+          ? `The token in ${path} is ${known.name}, not an admin of the installation. Delete the file to get a new one.`
+          : `SLIPWAY_ADMIN_TOKEN is the token ${known.name}, not an admin of the installation. Set another one.`,
       );
     if (known) {
       if (known.origin === 'unknown') await setTokenOrigin(tx, known.token_id, origin);
@@ -88,11 +96,11 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
       { token_id, name: 'admin', role: 'admin', tenant: null, pool: null, created_at: at, expires_at: null, origin },
       secret,
     );
-    const former = stored === null ? undefined : await tokenBySecret(tx, stored);
+    const former = stored === null ? undefined : await findTokenBySecret(tx, stored);
     const ids = [formerId, former?.token_id].filter((id) => typeof id === 'string');
     const replacedOrigins: Origin[] = ['unknown', ...(configured === null ? [] : ['environment' as const])];
     const origins: Origin[] = database_url === null ? ['unknown', 'environment', 'file'] : replacedOrigins;
-    const replaced = await revokeReplaced(tx, { ids, origins, keep: token_id }, at);
+    const replaced = await revokeReplacedTokens(tx, { ids, origins, keep: token_id }, at);
     await recordEvidence(tx, [
       {
         at,
@@ -112,7 +120,7 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
     return { token_id, isValid: true };
   });
   if (problem !== null)
-    log.info({ problem }, 'the data directory cannot be written; the admin token is not kept there');
+    log.info({ problem }, 'the data directory cannot be written, so the admin token is not stored in it');
   if (problem === null && token_id !== formerId) await writeFile(idPath, `${token_id}\n`);
   if (problem === null && secret !== stored) {
     await writeFile(path, `${secret}\n`, { mode: 0o600 });
@@ -130,7 +138,7 @@ export async function ensureLocalPool(db: Database, clock: Clock): Promise<void>
   const at = now(clock);
   await db.transaction(async (tx) => {
     // A pool that an operator deleted stays deleted.
-    if (await wasEverDeclared(tx, 'local')) return;
+    if (await hasEverBeenDeclared(tx, 'local')) return;
     await declarePool(tx, 'local', { name: 'local', driver: 'local', heartbeat: { interval_seconds: 5 } }, at);
     await recordEvidence(tx, [
       {

@@ -1,6 +1,6 @@
 /**
- * The dependencies of operations, which main.ts assembles. Operations know no concrete driver or
- * engine.
+ * The dependencies of operations, assembled in server/open-operations.ts. Operations depend on
+ * interfaces of drivers and the engine, never on an implementation.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { KeyRing } from '../../base/credentials/key-ring.ts';
@@ -22,13 +22,13 @@ export interface OperationServices {
   /** This replica and the epoch of its current process. */
   executor: Executor;
   drivers: ReadonlyMap<string, Driver>;
-  /** The address under which agents reach this replica. */
+  /** The URL under which agents reach this replica. */
   server_url(): string;
   /** PEM of the certificate authority for `server_url`, if it is our own. */
   public_ca: string | null;
   /** The OTLP collector, if one is configured. */
   otlp_endpoint?: string | null;
-  /** The addresses of the other live replicas. */
+  /** The URLs of the other running replicas. */
   other_server_urls(): Promise<string[]>;
   /**
    * Sends one HTTP probe to the machine's address, with a timeout, if the address policy allows it.

@@ -1,4 +1,4 @@
-/** How often `drive` calls a driver before a stage fails. */
+/** Tests how often `drive` calls a driver before a stage fails, and what it reports meanwhile. */
 import { expect, test, vi } from 'vitest';
 import type { DriverOutcome } from '../../drivers/driver.ts';
 import { type OperationContext, type RetryPolicy, StepFailed } from '../../engine/engine.ts';
@@ -12,7 +12,7 @@ vi.mock(import('../../store/evidence/evidence.ts'), async (original) => ({
 }));
 vi.mock(import('../../store/operations/operations.ts'), async (original) => ({
   ...(await original()),
-  operationRow: async () => undefined,
+  readOperationRow: async () => undefined,
 }));
 
 const services = { clock: { nowMs: () => 0 }, db: {} } as unknown as OperationServices;
@@ -59,36 +59,38 @@ function script(...answers: DriverOutcome[]) {
   return { call, calls: () => count };
 }
 
-test('with `begins_anew`, fails after the tries of the policy, counted over all rounds', async () => {
+test('with `restarts_work`, fails after the tries of the policy, counted over all rounds', async () => {
   const { call, calls } = script(...Array.from({ length: 50 }, (_, i) => (i % 2 ? failed : waiting)));
-  const driven = drive(context, services, 'clean:driver', call, { policy, subject, begins_anew: true });
-  await expect(driven).rejects.toMatchObject({ code: 'clean_failed', message: 'clean exited with code 3' });
+  const outcome = drive(context, services, 'clean:driver', call, { policy, subject, restarts_work: true });
+  await expect(outcome).rejects.toMatchObject({ code: 'clean_failed', message: 'clean exited with code 3' });
   expect(calls()).toBe(2 * policy.tries);
 });
 
-test('with `begins_anew`, is done when a later try succeeds', async () => {
+test('with `restarts_work`, is done when a later try succeeds', async () => {
   const { call } = script(waiting, failed, waiting, failed, waiting, done);
-  const driven = drive(context, services, 'clean:driver', call, { policy, subject, begins_anew: true });
-  await expect(driven).resolves.toMatchObject(done);
+  const outcome = drive(context, services, 'clean:driver', call, { policy, subject, restarts_work: true });
+  await expect(outcome).resolves.toMatchObject(done);
 });
 
-test('without `begins_anew`, each round has its own tries', async () => {
+test('without `restarts_work`, each round has its own tries', async () => {
   const { call } = script(...Array.from({ length: 20 }, (_, i) => (i % 2 ? failed : waiting)), done);
   await expect(drive(context, services, 'launch:ensure', call, { policy, subject })).resolves.toMatchObject(done);
 });
 
-test('a long wait is polled, and ends early when `isOver` returns true', async () => {
+test('a long wait is polled, and ends early when `shouldStop` returns true', async () => {
   const { call, calls } = script({ ...waiting, retry_seconds: 3600 }, { ...failed, retryable: false });
   const waits: unknown[] = [];
   const recordingContext = {
     ...context,
     sleep: async (seconds: number) => waits.push(seconds),
     waitFor: async (_: string, poll: () => Promise<unknown>, { until }: { until: Date }) =>
-      waits.push({ over: await poll(), until: until.getTime() }),
+      waits.push({ result: await poll(), until: until.getTime() }),
   } as unknown as OperationContext;
-  const isOver = async () => true;
-  await expect(drive(recordingContext, services, 'launch:ensure', call, { policy, subject, isOver })).rejects.toThrow();
-  expect(waits).toEqual([{ over: true, until: 3600 * 1000 }]);
+  const shouldStop = async () => true;
+  await expect(
+    drive(recordingContext, services, 'launch:ensure', call, { policy, subject, shouldStop }),
+  ).rejects.toThrow();
+  expect(waits).toEqual([{ result: true, until: 3600 * 1000 }]);
   expect(calls()).toBe(2);
 });
 
@@ -100,11 +102,11 @@ test('reports a retry time only if the provider put the work off', async () => {
     done,
   );
   const emitted: unknown[] = [];
-  const observed = {
+  const recordingContext = {
     ...context,
     emit: async (progress: unknown) => emitted.push(progress),
   } as unknown as OperationContext;
-  await drive(observed, services, 'launch:ensure', call, { policy, subject });
+  await drive(recordingContext, services, 'launch:ensure', call, { policy, subject });
   expect(emitted.map((progress) => (progress as { retry_after_seconds?: number }).retry_after_seconds)).toEqual([
     undefined,
     10,

@@ -18,10 +18,11 @@ import {
 } from '../../engine/engine.ts';
 import type { RecordedStepError as OperationProblem } from '../../lifecycle/findings/launch-blame.ts';
 import type { StepHistory } from '../../lifecycle/progress/expectation.ts';
+import { stageOf } from '../../lifecycle/progress/progress.ts';
 import { saveDriverState } from '../../store/agents/instances.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import { reachedIn } from '../../store/operations/operation-progress.ts';
-import { operationRow } from '../../store/operations/operations.ts';
+import { selectMark } from '../../store/operations/operation-progress.ts';
+import { readOperationRow } from '../../store/operations/operations.ts';
 import { endStep, reachPhase, startStep } from '../../store/operations/steps.ts';
 import type { OperationServices } from './services.ts';
 import type { Subject } from './subject.ts';
@@ -36,10 +37,8 @@ export interface PlanStep {
   within_seconds: number | null;
 }
 
-export const stageOf = (step: string): string => step.split(':')[0] ?? step;
-
 /** Runs the work of a stage and, if that fails, records the failure. */
-export async function failingStage<T>(
+export async function runOrRecordFailure<T>(
   context: OperationContext,
   { db, clock, executor }: OperationServices,
   name: string,
@@ -85,7 +84,7 @@ export async function stage(
   const begun = await context.step(`${name}:begin`, () => startStep(db, context, name, 1, executor, now(clock)));
   // An earlier attempt finished this stage.
   if (begun.over) return;
-  await failingStage(context, services, name, work);
+  await runOrRecordFailure(context, services, name, work);
   await context.step(`${name}:end`, async () => {
     await endStep(db, context, name, { status: 'done', tries: 1 }, executor, now(clock));
     return null;
@@ -109,16 +108,16 @@ export interface DriveOptions {
    * rounds, or a script that always fails would run forever. Otherwise each round has its own
    * tries.
    */
-  begins_anew?: boolean;
-  /** Polled during long waits, to end an operation whose result is no longer needed. */
-  isOver?(): Promise<boolean>;
+  restarts_work?: boolean;
+  /** Polled during long waits. Returns true to end a wait whose result is no longer needed. */
+  shouldStop?(): Promise<boolean>;
 }
 
-type Answered = Exclude<DriverOutcome, DriverFailure> & { failed_tries?: number; answered_at_ms?: number };
+type RecordedAnswer = Exclude<DriverOutcome, DriverFailure> & { failed_tries?: number; answered_at_ms?: number };
 
 /** The time until the next try is shown only for waits that are long enough to be read. */
 const minShownWaitSeconds = 5;
-/** A provider may make us wait for an hour, so long waits poll `isOver`. */
+/** A provider may make us wait for an hour, so long waits poll `shouldStop`. */
 const minPolledWaitSeconds = 30;
 const pollEverySeconds = 300;
 
@@ -127,12 +126,12 @@ async function waitForNextCall(
   context: OperationContext,
   name: string,
   { retry_seconds, answered_at_ms = 0 }: { retry_seconds: number; answered_at_ms?: number },
-  { isOver }: DriveOptions,
+  { shouldStop }: DriveOptions,
 ): Promise<void> {
-  if (!isOver || retry_seconds < minPolledWaitSeconds) return context.sleep(retry_seconds);
+  if (!shouldStop || retry_seconds < minPolledWaitSeconds) return context.sleep(retry_seconds);
   const until = moment(answered_at_ms + retry_seconds * 1000);
   // A change of the node wakes the wait, so rare polling is enough.
-  await context.waitFor(name, async () => (await isOver()) || undefined, { until, poll_seconds: pollEverySeconds });
+  await context.waitFor(name, async () => (await shouldStop()) || undefined, { until, poll_seconds: pollEverySeconds });
 }
 
 /** The policy after `failed` tries: fewer tries, with longer pauses. */
@@ -158,7 +157,7 @@ export async function drive(
   for (let round = 1; ; round++) {
     const outcome = await context.step(
       `${name}:${round}`,
-      async ({ try: tried }) => {
+      async ({ try: tryNumber }) => {
         const answer = await call();
         if (answer.phase) {
           const { db, executor, clock } = services;
@@ -176,17 +175,17 @@ export async function drive(
           await saveDriverState(services.db, options.subject.node_instance_id, answer.state);
         }
         await recordDriverAnswer(context, services, name, options.subject, answer);
-        return { ...answer, failed_tries: tried - 1, answered_at_ms: services.clock.nowMs() } as unknown as Json;
+        return { ...answer, failed_tries: tryNumber - 1, answered_at_ms: services.clock.nowMs() } as unknown as Json;
       },
       remainingPolicy(options.policy, failed),
     );
-    const answer = outcome as unknown as Answered;
-    if (options.begins_anew) failed += answer.failed_tries ?? 0;
+    const answer = outcome as unknown as RecordedAnswer;
+    if (options.restarts_work) failed += answer.failed_tries ?? 0;
     if (answer.outcome === 'done') return answer;
     await context.emit({
       message: answer.message,
       parts: answer.parts ?? [],
-      ...problemIn(answer),
+      ...problemChange(answer),
       ...(answer.mark !== undefined && { mark: answer.mark }),
       ...(answer.put_off &&
         answer.retry_seconds >= minShownWaitSeconds && { retry_after_seconds: answer.retry_seconds }),
@@ -195,14 +194,18 @@ export async function drive(
   }
 }
 
-/** A reported phase clears the shown error. An answer without phase or error leaves it. */
-function problemIn({ error, message, phase }: DriverWait): { error?: OperationProblem | null } {
+/**
+ * Returns the change of the shown error. An answer with a phase clears it; an answer without phase
+ * or error leaves it unchanged.
+ */
+function problemChange({ error, message, phase }: DriverWait): { error?: OperationProblem | null } {
   if (error) return { error: { ...error, message } };
   return phase === undefined ? {} : { error: null };
 }
 
 /**
- * Runs inside the driver's step, because a step of its own would not avoid repeats after a crash.
+ * Called inside the driver's step. A separate step would also record the answer twice after a
+ * crash.
  */
 async function recordDriverAnswer(
   context: OperationContext,
@@ -213,8 +216,8 @@ async function recordDriverAnswer(
 ): Promise<void> {
   // Providers mostly repeat themselves, so skip an answer that the row already shows.
   const shown =
-    answer.outcome === 'wait' ? (await operationRow(services.db, context.workflow_id))?.progress : undefined;
-  if (shown && reachedIn(shown) === reachedIn(answer) && isDeepStrictEqual(shown.parts ?? [], answer.parts ?? []))
+    answer.outcome === 'wait' ? (await readOperationRow(services.db, context.workflow_id))?.progress : undefined;
+  if (shown && selectMark(shown) === selectMark(answer) && isDeepStrictEqual(shown.parts ?? [], answer.parts ?? []))
     return;
   await recordEvidence(services.db, [
     {

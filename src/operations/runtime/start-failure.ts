@@ -1,11 +1,15 @@
 /** Explains a failed start: the failure, its reason, and the remedy. */
 import { SettingsError } from '../../base/settings/flag-values.ts';
 import { serverUsage } from '../../base/settings/settings.ts';
-import { OtherDatabase, SchemaTooNew } from '../../store/migrate.ts';
+import { OtherDatabase } from '../../store/migrate.ts';
 import { PoolerRefused } from '../../store/pg/connections/pooler.ts';
 import { EmbeddedPostgresError } from '../../store/pg/embedded/embedded-error.ts';
+import { ReplicasTooOld, SchemaTooNew } from '../../store/upgrade/window.ts';
 
-interface Explanation {
+/** Their messages already have the reason and the remedy. */
+const explained = [SchemaTooNew, ReplicasTooOld, OtherDatabase, PoolerRefused];
+
+export interface Explanation {
   what: string;
   remedy: string;
 }
@@ -29,7 +33,7 @@ const untrusted: Explanation = {
 const explanations: Record<string, Explanation> = {
   EADDRINUSE: {
     what: 'the address to listen on is in use',
-    remedy: 'Stop what listens there, or choose another --port.',
+    remedy: 'Stop the program that listens on it, or choose another --port.',
   },
   EACCES: {
     what: 'permission denied for a file or port',
@@ -47,9 +51,9 @@ const explanations: Record<string, Explanation> = {
   ENOTFOUND: noHost,
   EAI_AGAIN: noHost,
   ERR_INVALID_URL: {
-    what: 'the address of the database cannot be read',
+    what: 'the URL of the database is invalid',
     remedy:
-      'Write --database-url like postgres://user:password@host:5432/database, with special characters encoded as %XX.',
+      'Write --database-url in the form postgres://user:password@host:5432/database, with special characters encoded as %XX.',
   },
   SELF_SIGNED_CERT_IN_CHAIN: untrusted,
   DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
@@ -63,7 +67,7 @@ const explanations: Record<string, Explanation> = {
   },
   '42501': {
     what: 'the database refuses a statement',
-    remedy: 'Let the role of --owner-database-url own the database, or grant the role what is missing.',
+    remedy: 'Let the role of --owner-database-url own the database, or grant the role the missing permission.',
   },
   '53300': {
     what: 'the database has no free connection',
@@ -72,14 +76,20 @@ const explanations: Record<string, Explanation> = {
   '57P03': { what: 'the database is starting or stopping', remedy: 'Start again when it accepts connections.' },
 };
 
-/** The driver of PostgreSQL has no code for these. */
-const explainMessage = (message: string): Explanation | undefined =>
-  message.startsWith('SASL: ') ? noRights : message.includes('does not support SSL') ? sslRefused : undefined;
-
 const sslRefused: Explanation = {
   what: 'the database does not use TLS',
   remedy: 'Remove sslmode from --database-url, or turn TLS on in the database.',
 };
+
+/** The beginnings of messages of the PostgreSQL client that come without a code. */
+const messageExplanations: [string, Explanation][] = [
+  ['SASL: ', noRights],
+  ['The server does not support SSL', sslRefused],
+  ['timeout expired', noAnswer],
+];
+
+const explainMessage = (message: string): Explanation | undefined =>
+  messageExplanations.find(([text]) => message.startsWith(text))?.[1];
 
 /** The error and its causes, outermost first. */
 function chainOf(error: unknown): Error[] {
@@ -90,19 +100,24 @@ function chainOf(error: unknown): Error[] {
 
 const codeOf = (error: Error): string => ('code' in error && typeof error.code === 'string' ? error.code : '');
 
-/** Only unexpected errors show a stack trace. */
-export function startFailureMessage(error: unknown): string {
-  if (error instanceof SettingsError) return `${error.message}\n\n${serverUsage()}`;
-  if (error instanceof EmbeddedPostgresError) return `${error.message}\n  ${error.remedy}`;
-  if (error instanceof SchemaTooNew || error instanceof OtherDatabase || error instanceof PoolerRefused)
-    return error.message;
-  if (!(error instanceof Error)) return `could not start: ${error}`;
+/** Undefined for an unexpected error. */
+export function explanationOf(error: unknown): (Explanation & { why: string | undefined }) | undefined {
   const chain = chainOf(error);
   for (const each of chain) {
     const explanation = explanations[codeOf(each)] ?? explainMessage(each.message);
     // The outer error of several failed addresses has no message.
-    const why = [each, ...chain].find(({ message }) => message)?.message;
-    if (explanation) return `${explanation.what}: ${why}\n  ${explanation.remedy}`;
+    if (explanation) return { ...explanation, why: [each, ...chain].find(({ message }) => message)?.message };
   }
+  return undefined;
+}
+
+/** Returns the text to show. Only an unexpected error is shown with its stack trace. */
+export function startFailureMessage(error: unknown): string {
+  if (error instanceof SettingsError) return `${error.message}\n\n${serverUsage()}`;
+  if (error instanceof EmbeddedPostgresError) return `${error.message}\n  ${error.remedy}`;
+  if (!(error instanceof Error)) return `could not start: ${error}`;
+  if (explained.some((kind) => error instanceof kind)) return error.message;
+  const explanation = explanationOf(error);
+  if (explanation) return `${explanation.what}: ${explanation.why}\n  ${explanation.remedy}`;
   return `could not start: ${error.stack ?? error.message}`;
 }

@@ -1,4 +1,4 @@
-/** Real servers on loopback, well-behaved or not. Each is closed at the end of its test. */
+/** Starts real servers on loopback for tests. Each server is closed at the end of its test. */
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
@@ -51,7 +51,7 @@ export const rawServer = (respond: (socket: Socket) => void, at: ListenOptions =
   );
 
 /** Writes `piece` as fast as the peer reads, until the peer closes the connection. */
-export function pour(socket: Socket, piece: string): void {
+export function writeEndlessly(socket: Socket, piece: string): void {
   const more = () => {
     while (!socket.destroyed && socket.write(piece));
     if (!socket.destroyed) socket.once('drain', more);

@@ -25,13 +25,14 @@ const commonName = oid(0x55, 0x04, 0x03);
 const subjectAltName = oid(0x55, 0x1d, 0x11);
 
 const basicConstraints = oid(0x55, 0x1d, 0x13);
-const yes = der(0x01, Buffer.from([0xff]));
+const derTrue = der(0x01, Buffer.from([0xff]));
 
-const distinguished = (name: string) => sequence(der(0x31, sequence(commonName, der(0x0c, Buffer.from(name)))));
-const alternative = (name: string) =>
+const distinguishedName = (name: string) => sequence(der(0x31, sequence(commonName, der(0x0c, Buffer.from(name)))));
+const alternativeName = (name: string) =>
   isIPv4(name) ? der(0x87, Buffer.from(name.split('.').map(Number))) : der(0x82, Buffer.from(name));
-const alternatives = (names: string[]) => sequence(subjectAltName, der(0x04, sequence(...names.map(alternative))));
-const authorityExtension = sequence(basicConstraints, yes, der(0x04, sequence(yes)));
+const alternativeNames = (names: string[]) =>
+  sequence(subjectAltName, der(0x04, sequence(...names.map(alternativeName))));
+const authorityExtension = sequence(basicConstraints, derTrue, der(0x04, sequence(derTrue)));
 
 export interface Certificate {
   key: string;
@@ -60,9 +61,9 @@ function createCertificate({
     // A positive serial number, unique per authority.
     der(0x02, Buffer.concat([Buffer.from([0x01]), randomBytes(8)])),
     ed25519,
-    distinguished(issuer),
+    distinguishedName(issuer),
     sequence(time('200101000000Z'), time(endTime)),
-    distinguished(subject),
+    distinguishedName(subject),
     publicKey.export({ type: 'spki', format: 'der' }),
     der(0xa3, sequence(...extensions)),
   );
@@ -78,7 +79,11 @@ function createCertificate({
 }
 
 export function selfSigned(...names: [string, ...string[]]): Certificate {
-  const { key, cert } = createCertificate({ subject: names[0], issuer: names[0], extensions: [alternatives(names)] });
+  const { key, cert } = createCertificate({
+    subject: names[0],
+    issuer: names[0],
+    extensions: [alternativeNames(names)],
+  });
   return { key, cert };
 }
 
@@ -105,7 +110,7 @@ export function certificateAuthority(label: string): Authority {
     const leaf = createCertificate({
       subject: names[0],
       issuer: name,
-      extensions: [alternatives(names)],
+      extensions: [alternativeNames(names)],
       signer: privateKeyObject,
       ...(endTime && { endTime }),
     });

@@ -1,6 +1,6 @@
 /**
- * Opens a port that answers no connection, like a host behind a firewall that drops packets. Its
- * accept queue is full.
+ * Opens a port that accepts no connection, like a host behind a firewall that drops packets. The
+ * accept queue of the port is full.
  */
 import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';

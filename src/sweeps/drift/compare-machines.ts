@@ -10,11 +10,11 @@ import type { JudgedNode } from '../../store/rows/judged.ts';
 import {
   deleteOldInspections,
   type ExpectedMachine,
+  findMachinesToInspect,
+  findMachinesWithFinding,
+  findObsoleteFindings,
   findProvenAbsent,
   lockUnchanged,
-  machinesAfter,
-  machinesWithFinding,
-  obsoleteFindings,
   recordInspections,
   recordObservations,
 } from '../../store/supervision/machine-inspections.ts';
@@ -46,13 +46,13 @@ const isWorthRecording = ({ seen }: Inspection, node: JudgedNode): boolean =>
   node.status === 'quarantined' ||
   (seen.present ? node.observed_state === 'absent' : node.observed_state !== seen.state);
 
-export function compareMachines(services: SweepServices): (now: Date) => Promise<void> {
+export function createMachineComparison(services: SweepServices): (now: Date) => Promise<void> {
   const { db, clock, environment, drivers } = services;
   const inspect = createInspector(services);
   const reportedAtMs = new Map<string, number>();
   let cursor = '';
 
-  const record = async (inspections: readonly Inspection[], passed: Date, now: Date) => {
+  const record = async (inspections: readonly Inspection[], passStart: Date, now: Date) => {
     const relevant = new Map<string, Inspection>();
     const nodesWithFinding = new Set(
       (
@@ -94,7 +94,7 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
           finding_id: newFindingId(clock),
           ...disagreementOn(inspection, node, now),
         }));
-        await noteDisagreements(tx, disagreements, passed, now, environment.decide.isConfirmed);
+        await noteDisagreements(tx, disagreements, passStart, now, environment.decide.isConfirmed);
         const present = pairs.filter(({ inspection }) => inspection.seen.present).map(({ node }) => node.node_id);
         const outdated = present.length === 0 ? [] : await standingFindings(tx, ['machine_absent'], present);
         await endFindings(tx, outdated, 'its provider shows the machine again', now);
@@ -123,25 +123,25 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
 
   return async (now) => {
     const { every_seconds, parked_seconds } = environment.drift;
-    // A replica that looked within the last half interval did so in this pass.
-    const passed = secondsLater(now, -every_seconds / 2);
+    // Passes of several replicas within half an interval count as one.
+    const passStart = secondsLater(now, -every_seconds / 2);
     const query = {
       drivers: [...drivers.values()].filter(({ launches }) => launches).map(({ name }) => name),
-      inspected_before: passed,
+      inspected_before: passStart,
       // One pass early, so that the time between two inspections never exceeds `parked_seconds`.
       quarantined_inspected_before: secondsLater(now, every_seconds - parked_seconds),
     };
-    const obsolete = await obsoleteFindings(db, batch);
+    const obsolete = await findObsoleteFindings(db, batch);
     if (obsolete.length > 0)
       await db.transaction((tx) => endFindings(tx, obsolete, 'the machine is not expected any more', now));
     const inspectAndRecord = async (machines: ExpectedMachine[]) => {
       const result = await inspect(machines);
-      await record(result.inspections, passed, now);
+      await record(result.inspections, passStart, now);
       await reportUnanswered(result, now);
     };
-    await inspectAndRecord(await machinesWithFinding(db, query, batch));
+    await inspectAndRecord(await findMachinesWithFinding(db, query, batch));
     for (let remaining = maxPerPass; remaining > 0; remaining -= batch) {
-      const machines = await machinesAfter(db, query, cursor, batch);
+      const machines = await findMachinesToInspect(db, query, cursor, batch);
       await inspectAndRecord(machines);
       const last = machines.at(-1);
       cursor = machines.length === batch && last ? last.node_id : '';

@@ -1,8 +1,9 @@
-/** Which quarantined nodes are retired by a proof that their machine is gone, and which are not. */
+/** Tests which quarantined nodes are retired by a proof that their machine is gone. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { newCorrelationId } from '../../base/ids.ts';
 import { defaultDriftSettings } from '../../lifecycle/findings/findings.ts';
+import { defaultRetentionSeconds } from '../../lifecycle/limits/retention-classes.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { acceptFinding, repairFinding } from '../../operations/actions/findings.ts';
 import { rebuildNodes } from '../../store/history/projection.ts';
@@ -10,7 +11,7 @@ import { verifySlice } from '../../store/history/verify-rows.ts';
 import type { Database } from '../../store/pg/database.ts';
 import type { FindingRow } from '../../store/rows/findings.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
-import { type Fleet, nodeNow } from '../../store/testing/fleet.ts';
+import { type Fleet, readNodeRow } from '../../store/testing/fleet.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { type DriftFixture, driftFixture } from '../testing/drift-fixture.ts';
 import { drift } from './drift.ts';
@@ -28,13 +29,15 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-const findings = () => db.query<FindingRow>('select * from findings order by finding_id');
-const statusOf = async ({ node_id }: NodeRow) => (await nodeNow(db, node_id)).status;
-const nodesToRetire = async () =>
-  (await verifySlice(db, 'nodes', { cursor: '', limit: 100 })).unretired.map(({ node_id }) => node_id);
+const readFindings = () => db.query<FindingRow>('select * from findings order by finding_id');
+const readStatus = async ({ node_id }: NodeRow) => (await readNodeRow(db, node_id)).status;
+const findUnretired = async () =>
+  (await verifySlice(db, 'nodes', { cursor: '', limit: 100 }, defaultRetentionSeconds)).unretired.map(
+    ({ node_id }) => node_id,
+  );
 
 const runPasses = async (count: number, sweep = drift(services)) => {
-  for (let each = 0; each < count; each++) {
+  for (let pass = 0; pass < count; pass++) {
     await fleet.clock.advance(every_seconds * 1000);
     await sweep.run(fleet.now());
   }
@@ -47,7 +50,7 @@ const caller = {
 };
 const request = { reason: 'the machine is gone' };
 
-const operationOn = (node: NodeRow, kind: string, status: string) =>
+const insertOperation = (node: NodeRow, kind: string, status: string) =>
   db.query(
     `insert into operations (workflow_id, kind, revision, node_id, correlation_id, status, created_at)
      values ('wf_' || $1 || $2, $2, 1, $1, $4, $3, now())`,
@@ -65,13 +68,13 @@ const prove = ({ node_id, node_instance_id }: NodeRow, kind = 'absent', workflow
  * Creates the state that an earlier version left behind: a node quarantined during its release,
  * whose allocation was released by the proof.
  */
-async function unretiredNode({ kind = 'absent' } = {}): Promise<NodeRow> {
+async function addUnretiredNode({ kind = 'absent' } = {}): Promise<NodeRow> {
   const node = await fleet.node('ready');
   const { allocation_id } = await fleet.allocation('active', node);
   await fleet.moveAllocation({ allocation_id, to: 'releasing', by: 'release', reason: 'asked for' });
   await fleet.move({ node_id: node.node_id, to: 'cleaning', by: 'release', reason: 'asked for' });
   await fleet.move({ node_id: node.node_id, to: 'quarantined', by: 'quarantine', reason: 'suspicious' });
-  await operationOn(node, 'allocation-release', 'succeeded');
+  await insertOperation(node, 'allocation-release', 'succeeded');
   await prove(node, kind, `wf_${node.node_id}allocation-release`);
   await fleet.moveAllocation({ allocation_id, to: 'released', by: 'proof', reason: 'its machine is proven gone' });
   return node;
@@ -79,16 +82,16 @@ async function unretiredNode({ kind = 'absent' } = {}): Promise<NodeRow> {
 
 describe.each(['absent', 'revoked'])('a quarantined node of an earlier version, proven %s', (kind) => {
   test('is reported in the first pass and retired by its proof in the second', async () => {
-    const node = await unretiredNode({ kind });
-    expect(await nodesToRetire()).toEqual([node.node_id]);
+    const node = await addUnretiredNode({ kind });
+    expect(await findUnretired()).toEqual([node.node_id]);
     const sweep = drift(services);
     await runPasses(1, sweep);
-    expect(await findings()).toMatchObject([{ what: 'proven_gone', subject: node.node_id, status: 'seen' }]);
-    expect(await statusOf(node)).toBe('quarantined');
+    expect(await readFindings()).toMatchObject([{ what: 'proven_gone', subject: node.node_id, status: 'seen' }]);
+    expect(await readStatus(node)).toBe('quarantined');
     await runPasses(1, sweep);
-    expect(await findings()).toMatchObject([{ status: 'repaired', theirs: { proof: kind } }]);
-    expect(await statusOf(node)).toBe('retired');
-    expect(await nodesToRetire()).toEqual([]);
+    expect(await readFindings()).toMatchObject([{ status: 'repaired', theirs: { proof: kind } }]);
+    expect(await readStatus(node)).toBe('retired');
+    expect(await findUnretired()).toEqual([]);
     expect(await rebuildNodes(db, [node.node_id])).toMatchObject([{ status: 'retired' }]);
     const facts = await db.query<{ kind: string }>(
       `select kind from evidence where node_id = $1 and (kind like 'finding.%' or kind = 'node.retired') order by xid, seq`,
@@ -102,7 +105,7 @@ test('a proof retires a quarantined node that never had an allocation', async ()
   const node = await fleet.node('quarantined');
   await prove(node);
   await runPasses(2);
-  expect(await statusOf(node)).toBe('retired');
+  expect(await readStatus(node)).toBe('retired');
 });
 
 test('a proof that the machine sent itself, or about a former instance, retires no node', async () => {
@@ -115,19 +118,19 @@ test('a proof that the machine sent itself, or about a former instance, retires 
   // A credential revoked without a release proves nothing about the machine.
   await prove(node, 'revoked');
   await runPasses(3);
-  expect(await findings()).toEqual([]);
-  expect(await nodesToRetire()).toEqual([]);
-  expect(await statusOf(node)).toBe('quarantined');
+  expect(await readFindings()).toEqual([]);
+  expect(await findUnretired()).toEqual([]);
+  expect(await readStatus(node)).toBe('quarantined');
 });
 
 test.each(['node-re-enroll', 'node-retire', 'node-reimage'])(
   'does not touch a node while a %s operation runs',
   async (kind) => {
-    const node = await unretiredNode();
-    await operationOn(node, kind, 'running');
+    const node = await addUnretiredNode();
+    await insertOperation(node, kind, 'running');
     await runPasses(3);
-    expect(await findings()).toEqual([]);
-    expect(await statusOf(node)).toBe('quarantined');
+    expect(await readFindings()).toEqual([]);
+    expect(await readStatus(node)).toBe('quarantined');
   },
 );
 
@@ -136,27 +139,27 @@ test('does not report a node whose failed release will be retried', async () => 
   await fleet.allocation('release_failed', node);
   await prove(node);
   await runPasses(3);
-  expect(await findings()).toEqual([]);
+  expect(await readFindings()).toEqual([]);
 });
 
 describe('a machine that its provider shows again after the proof', () => {
   const seenAgain = async () => {
-    const node = await unretiredNode();
+    const node = await addUnretiredNode();
     await db.query(`update nodes set observed_state = 'running', observed_at = $2 where node_id = $1`, [
       node.node_id,
       fleet.now(),
     ]);
     await runPasses(3);
-    const [finding] = await findings();
+    const [finding] = await readFindings();
     return { node, finding_id: finding?.finding_id ?? '' };
   };
 
   test('stays quarantined, with an open finding', async () => {
     const { node } = await seenAgain();
-    expect(await findings()).toMatchObject([
+    expect(await readFindings()).toMatchObject([
       { what: 'proven_gone', status: 'open', theirs: { proof: 'absent', observed_state: 'running' } },
     ]);
-    expect(await statusOf(node)).toBe('quarantined');
+    expect(await readStatus(node)).toBe('quarantined');
   });
 
   test('is retired once the provider no longer shows it', async () => {
@@ -166,31 +169,31 @@ describe('a machine that its provider shows again after the proof', () => {
       fleet.now(),
     ]);
     await runPasses(1);
-    expect(await findings()).toMatchObject([{ what: 'proven_gone', status: 'repaired' }]);
-    expect(await statusOf(node)).toBe('retired');
+    expect(await readFindings()).toMatchObject([{ what: 'proven_gone', status: 'repaired' }]);
+    expect(await readStatus(node)).toBe('retired');
   });
 
   test('is torn down again when a person repairs it', async () => {
     const { node, finding_id } = await seenAgain();
     const { says } = await repairFinding(services, finding_id, { ...request, dry_run: true }, caller);
-    expect(says).toBe('the machine is taken down again, with proof, and the node is retired');
+    expect(says).toBe('the machine is torn down again, with proof, and the node is retired');
     expect((await repairFinding(services, finding_id, request, caller)).workflow_id).toBeDefined();
-    expect(await statusOf(node)).toBe('cleaning');
+    expect(await readStatus(node)).toBe('cleaning');
   });
 
   test('is not reported again once accepted', async () => {
     const { finding_id } = await seenAgain();
     await acceptFinding(services, finding_id, request, caller);
     await runPasses(2);
-    expect(await findings()).toMatchObject([{ status: 'accepted', closed_at: null }]);
+    expect(await readFindings()).toMatchObject([{ status: 'accepted', closed_at: null }]);
   });
 });
 
 test('a finding closes when an operation starts on the node', async () => {
-  const node = await unretiredNode();
+  const node = await addUnretiredNode();
   const sweep = drift(services);
   await runPasses(1, sweep);
-  await operationOn(node, 'node-re-enroll', 'running');
+  await insertOperation(node, 'node-re-enroll', 'running');
   await runPasses(1, sweep);
-  expect(await findings()).toEqual([]);
+  expect(await readFindings()).toEqual([]);
 });

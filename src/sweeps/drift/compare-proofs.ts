@@ -7,10 +7,10 @@ import { secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { retireProvenGone } from '../../operations/release/proven-gone.ts';
 import {
+  findProvenGoneNodes,
   isSeenSince,
+  listQuarantinedAfter,
   type ProvenGoneNode,
-  provenGoneNodes,
-  quarantinedAfter,
 } from '../../store/history/proven-gone-nodes.ts';
 import {
   type Disagreement,
@@ -38,16 +38,16 @@ const disagreementOf = (node: ProvenGoneNode): Disagreement => ({
   },
 });
 
-export function compareProofs(services: SweepServices): (now: Date) => Promise<void> {
+export function createProofComparison(services: SweepServices): (now: Date) => Promise<void> {
   const { db, clock, environment } = services;
   let cursor = '';
   return async (now) => {
-    // A replica that looked within the last half interval did so in this pass.
-    const passed = secondsLater(now, -environment.drift.every_seconds / 2);
-    const quarantined = await quarantinedAfter(db, cursor, slice);
+    // Passes of several replicas within half an interval count as one.
+    const passStart = secondsLater(now, -environment.drift.every_seconds / 2);
+    const quarantined = await listQuarantinedAfter(db, cursor, slice);
     cursor = quarantined.length === slice ? (quarantined.at(-1) ?? '') : '';
     const standing = await standingFindings(db, ['proven_gone']);
-    const goneNodes = await provenGoneNodes(db, [
+    const goneNodes = await findProvenGoneNodes(db, [
       ...new Set([...quarantined, ...standing.map(({ subject }) => subject)]),
     ]);
     const goneById = new Map(goneNodes.map((node) => [node.node_id as string, node]));
@@ -55,7 +55,7 @@ export function compareProofs(services: SweepServices): (now: Date) => Promise<v
     if (goneNodes.length === 0 && outdated.length === 0) return;
     await db.transaction(async (tx) => {
       const disagreements = goneNodes.map((node) => ({ finding_id: newFindingId(clock), ...disagreementOf(node) }));
-      const opened = await noteDisagreements(tx, disagreements, passed, now, environment.decide.isConfirmed);
+      const opened = await noteDisagreements(tx, disagreements, passStart, now, environment.decide.isConfirmed);
       // Include earlier findings: a machine that the provider still showed then may be gone now.
       const open = [...opened, ...standing.filter(({ status }) => status === 'open')];
       for (const { finding_id, subject } of open) {

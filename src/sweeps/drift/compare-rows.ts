@@ -13,11 +13,11 @@ const slice = 500;
 /** Rows with a finding are compared in every pass, up to this many. */
 const maxRechecked = 200;
 
-export function compareRows({ db, clock, environment }: SweepServices): (now: Date) => Promise<void> {
+export function createRowComparison({ db, clock, environment }: SweepServices): (now: Date) => Promise<void> {
   const cursors: Record<ComparedTable, string> = { nodes: '', allocations: '' };
   return async (now) => {
-    // A replica that looked within the last half interval did so in this pass.
-    const passed = secondsLater(now, -environment.drift.every_seconds / 2);
+    // Passes of several replicas within half an interval count as one.
+    const passStart = secondsLater(now, -environment.drift.every_seconds / 2);
     const standing = await standingFindings(db, ['row_differs']);
     const isOfAllocation = ({ allocation_id }: { allocation_id: string | null }) => allocation_id !== null;
     for (const table of ['nodes', 'allocations'] as const) {
@@ -35,7 +35,7 @@ export function compareRows({ db, clock, environment }: SweepServices): (now: Da
       if (differing.length === 0 && outdated.length === 0) continue;
       const disagreements = differing.map((each) => ({ finding_id: newFindingId(clock), ...each }));
       await db.transaction(async (tx) => {
-        await noteDisagreements(tx, disagreements, passed, now, environment.decide.isConfirmed);
+        await noteDisagreements(tx, disagreements, passStart, now, environment.decide.isConfirmed);
         await endFindings(tx, outdated, 'row and evidence agree again', now);
       });
     }

@@ -29,8 +29,8 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-const findings = () => db.query<FindingRow>('select * from findings order by finding_id');
-const pass = async (sweep = drift(services)) => {
+const readFindings = () => db.query<FindingRow>('select * from findings order by finding_id');
+const runPass = async (sweep = drift(services)) => {
   await fleet.clock.advance(every_seconds * 1000);
   await sweep.run(fleet.now());
 };
@@ -43,8 +43,8 @@ const request = { reason: 'we did not change the row' };
 
 test('a row written by a transition matches its evidence', async () => {
   for (const status of ['ready', 'offline', 'failed', 'quarantined'] as const) await fleet.node(status);
-  for (let each = 0; each < 3; each++) await pass();
-  expect(await findings()).toEqual([]);
+  for (let pass = 0; pass < 3; pass++) await runPass();
+  expect(await readFindings()).toEqual([]);
 });
 
 test('two replicas at the same moment count as one pass over a row', async () => {
@@ -53,9 +53,9 @@ test('two replicas at the same moment count as one pass over a row', async () =>
   const [one, other] = [drift(services), drift(services)];
   await one.run(fleet.now());
   await other.run(fleet.now());
-  expect(await findings()).toMatchObject([{ status: 'seen', passes: 1 }]);
-  await pass(one);
-  expect(await findings()).toMatchObject([
+  expect(await readFindings()).toMatchObject([{ status: 'seen', passes: 1 }]);
+  await runPass(one);
+  expect(await readFindings()).toMatchObject([
     { status: 'open', subject: node_id, ours: { status: 'offline' }, theirs: { status: 'ready' } },
   ]);
 });
@@ -64,8 +64,8 @@ test('a changed allocation is restored by a repair, or kept by an acceptance tha
   const { allocation_id } = await fleet.allocation('active');
   const changeTenant = async (tenant: string) => {
     await db.query('update allocations set tenant = $2 where allocation_id = $1', [allocation_id, tenant]);
-    for (let each = 0; each < 2; each++) await pass();
-    const finding = (await findings()).find(({ status }) => status === 'open');
+    for (let pass = 0; pass < 2; pass++) await runPass();
+    const finding = (await readFindings()).find(({ status }) => status === 'open');
     if (!finding) throw new Error('no finding is open');
     return finding;
   };
@@ -87,18 +87,18 @@ test('a changed allocation is restored by a repair, or kept by an acceptance tha
   await acceptFinding(services, (await changeTenant('moved')).finding_id, request, caller);
   expect(await readRow()).toMatchObject({ tenant: 'moved' });
   expect(await rebuildAllocations(db, [allocation_id])).toEqual([await readRow()]);
-  for (let each = 0; each < 2; each++) await pass();
-  expect((await findings()).map(({ status }) => status)).toEqual(['repaired', 'accepted']);
+  for (let pass = 0; pass < 2; pass++) await runPass();
+  expect((await readFindings()).map(({ status }) => status)).toEqual(['repaired', 'accepted']);
 });
 
 test('refuses to repair a row that matches its evidence again', async () => {
   const { node_id } = await fleet.node('ready');
   await db.query(`update nodes set status = 'offline' where node_id = $1`, [node_id]);
-  for (let each = 0; each < 2; each++) await pass();
+  for (let pass = 0; pass < 2; pass++) await runPass();
   await db.query(`update nodes set status = 'ready' where node_id = $1`, [node_id]);
-  const [finding] = await findings();
+  const [finding] = await readFindings();
   const repair = repairFinding(services, finding?.finding_id ?? '', request, caller);
   await expect(repair).rejects.toMatchObject({ code: 'action_illegal' });
-  expect(await findings()).toMatchObject([{ status: 'open' }]);
+  expect(await readFindings()).toMatchObject([{ status: 'open' }]);
   expect(await rebuildNodes(db, [node_id])).toMatchObject([{ status: 'ready' }]);
 });

@@ -1,6 +1,6 @@
 /**
- * The drift rule with a scripted provider: when findings open and close, when the pool's policy
- * acts, and when it must not.
+ * Tests the drift rule with a scripted provider: when findings open and close, and when the pool's
+ * policy acts and must not act.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -33,7 +33,7 @@ beforeEach(async () => {
   const driver = {
     name: 'scripted',
     launches: true,
-    async observe({ node_id }: DriverTarget) {
+    async inspect({ node_id }: DriverTarget) {
       inspected.push(node_id);
       return observations.get(node_id) ?? running;
     },
@@ -46,8 +46,8 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-const findings = () => fixture.db.query<FindingRow>('select * from findings order by subject');
-const facts = (kind: string) =>
+const readFindings = () => fixture.db.query<FindingRow>('select * from findings order by subject');
+const readFacts = (kind: string) =>
   fixture.db.query<{ node_id: string }>('select node_id from evidence where kind = $1', [kind]);
 
 async function addNodes(count: number, document: Parameters<RuleFixture['declarePool']>[1] = {}): Promise<NodeId[]> {
@@ -71,13 +71,13 @@ test('opens one finding for a missing machine, in the second pass', async () => 
   const [id = '' as NodeId] = await addNodes(2);
   observations.set(id, absent);
   const run = await runPasses(1, 1);
-  expect(await findings()).toMatchObject([{ subject: id, status: 'seen', passes: 1, opened_at: null }]);
+  expect(await readFindings()).toMatchObject([{ subject: id, status: 'seen', passes: 1, opened_at: null }]);
   await run(2, 3);
-  expect(await findings()).toMatchObject([
+  expect(await readFindings()).toMatchObject([
     { subject: id, status: 'open', passes: 4, ours: { status: 'ready' }, theirs: { state: 'absent' } },
   ]);
-  expect(await facts('finding.opened')).toEqual([{ node_id: id }]);
-  expect(await facts('node.observed'), 'a repeated observation is not recorded again').toEqual([{ node_id: id }]);
+  expect(await readFacts('finding.opened')).toEqual([{ node_id: id }]);
+  expect(await readFacts('node.observed'), 'a repeated observation is not recorded again').toEqual([{ node_id: id }]);
   expect(await fixture.readNodes([id])).toMatchObject([{ status: 'ready', observed_state: 'absent' }]);
 });
 
@@ -89,8 +89,8 @@ test('resolves an open finding when the machine is back, and deletes one that wa
   await run(2, 1);
   observations.clear();
   await run(3, 1);
-  expect(await findings()).toMatchObject([{ subject: missedTwice, status: 'resolved' }]);
-  expect(await facts('finding.resolved')).toHaveLength(1);
+  expect(await readFindings()).toMatchObject([{ subject: missedTwice, status: 'resolved' }]);
+  expect(await readFacts('finding.resolved')).toHaveLength(1);
 });
 
 test('closes a finding when its machine is no longer expected', async () => {
@@ -99,7 +99,7 @@ test('closes a finding when its machine is no longer expected', async () => {
   const run = await runPasses(1, 2);
   await fixture.db.query(`update nodes set status = 'failed' where node_id = $1`, [id]);
   await run(3, 1);
-  expect(await findings()).toMatchObject([{ status: 'resolved', reason: 'the machine is not expected any more' }]);
+  expect(await readFindings()).toMatchObject([{ status: 'resolved', reason: 'the machine is not expected any more' }]);
 });
 
 test.each(['a proof', 'the residue ledger'])(
@@ -127,8 +127,8 @@ test.each(['a proof', 'the residue ledger'])(
     // The first pass saw this machine missing after it was destroyed and before that was proven.
     await prove(provenBetween);
     await run(2, 2);
-    expect(await findings()).toMatchObject([{ subject: missing, status: 'open' }]);
-    expect(await facts('finding.opened')).toEqual([{ node_id: missing }]);
+    expect(await readFindings()).toMatchObject([{ subject: missing, status: 'open' }]);
+    expect(await readFacts('finding.opened')).toEqual([{ node_id: missing }]);
   },
 );
 
@@ -138,7 +138,7 @@ test('two replicas at the same moment count as one pass', async () => {
   const [one, other] = [drift(services), drift(services)];
   await one.run(fixture.at(1));
   await other.run(fixture.at(1.1));
-  expect(await findings()).toMatchObject([{ status: 'seen', passes: 1 }]);
+  expect(await readFindings()).toMatchObject([{ status: 'seen', passes: 1 }]);
 });
 
 test('a driver that cannot see a machine neither opens nor closes a finding', async () => {
@@ -147,7 +147,7 @@ test('a driver that cannot see a machine neither opens nor closes a finding', as
   const run = await runPasses(1, 2);
   observations.set(id, unseen);
   await run(3, 2);
-  expect(await findings()).toMatchObject([{ status: 'open', passes: 2 }]);
+  expect(await readFindings()).toMatchObject([{ status: 'open', passes: 2 }]);
 });
 
 describe('a pool policy', () => {
@@ -157,7 +157,7 @@ describe('a pool policy', () => {
     await runPasses(1, 3);
     expect(await fixture.countStatuses([id])).toEqual({ quarantined: 1 });
     expect(await fixture.readNodes([id])).toMatchObject([{ verdict: { rule: 'drift' } }]);
-    expect(await findings()).toMatchObject([{ status: 'open' }]);
+    expect(await readFindings()).toMatchObject([{ status: 'open' }]);
   });
 
   test('repair tears the node down', async () => {
@@ -166,7 +166,7 @@ describe('a pool policy', () => {
     await runPasses(1, 3);
     expect(await fixture.countStatuses([id])).toEqual({ cleaning: 1 });
     expect(await fixture.db.query('select kind from operations')).toEqual([{ kind: 'node-retire' }]);
-    expect(await findings()).toMatchObject([{ status: 'repaired' }]);
+    expect(await readFindings()).toMatchObject([{ status: 'repaired' }]);
   });
 
   test.each(['repair', 'quarantine'] as const)(
@@ -179,7 +179,7 @@ describe('a pool policy', () => {
       expect(await fixture.readNodes(ids.slice(0, 1))).toMatchObject([
         { held: { rule: 'drift', kind: 'mass-failure' } },
       ]);
-      expect((await findings()).every(({ status }) => status === 'open')).toBe(true);
+      expect((await readFindings()).every(({ status }) => status === 'open')).toBe(true);
     },
   );
 
@@ -190,7 +190,7 @@ describe('a pool policy', () => {
       observations.set(id, absent);
       await runPasses(1, 4);
       expect(await fixture.countStatuses([id])).toEqual({ ready: 1 });
-      expect(await facts('node.would_have')).toEqual([{ node_id: id }]);
+      expect(await readFacts('node.would_have')).toEqual([{ node_id: id }]);
     },
   );
 });
@@ -217,7 +217,7 @@ test('inspects quarantined nodes every hour and records each inspection', async 
     await sweep.run(fixture.at(seconds));
   expect(inspected.length).toBeGreaterThanOrEqual(2);
   expect(inspected.length).toBeLessThanOrEqual(4);
-  expect(await facts('node.observed')).toHaveLength(inspected.length);
+  expect(await readFacts('node.observed')).toHaveLength(inspected.length);
   const [node] = await fixture.readNodes([id]);
   expect(node?.observed_at?.getTime()).toBeGreaterThan(fixture.at(parked_seconds).getTime());
 });
@@ -228,7 +228,7 @@ test('sends a hanging driver no more requests than it has slots', async () => {
   const hanging = {
     name: 'scripted',
     launches: true,
-    observe() {
+    inspect() {
       calls++;
       return new Promise(() => {});
     },

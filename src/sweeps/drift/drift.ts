@@ -8,17 +8,17 @@ import { retireIn } from '../../operations/release/node-retire.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import { settleFinding } from '../../store/rows/findings.ts';
 import type { JudgedNode } from '../../store/rows/judged.ts';
-import { poolGenerations } from '../../store/rows/pools.ts';
+import { readGenerationDocuments } from '../../store/rows/pools.ts';
 import { countDriftedNodes, type DriftedNode, lockDriftedNodes } from '../../store/supervision/drifted-nodes.ts';
 import { writeVerdicts } from '../../store/transitions/bulk/verdicts.ts';
 import { restoreRow } from '../../store/transitions/restore-rows.ts';
-import { recordWouldHave, wouldHave } from '../../store/transitions/would-have.ts';
+import { recordWouldHave, toObservedMove } from '../../store/transitions/would-have.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 import { type Verdict, verdictSweep } from '../runner/verdict-sweep.ts';
-import { compareMachines } from './compare-machines.ts';
-import { compareProofs } from './compare-proofs.ts';
-import { compareRows } from './compare-rows.ts';
+import { createMachineComparison } from './compare-machines.ts';
+import { createProofComparison } from './compare-proofs.ts';
+import { createRowComparison } from './compare-rows.ts';
 
 const batch = 100;
 
@@ -50,7 +50,7 @@ const verdictOn = (node: DriftedNode): DriftVerdict => ({
 });
 
 /** Keeps one finding per node, the first; the next pass handles the others. */
-const firstPerNode = (nodes: DriftedNode[]): DriftedNode[] => [
+const keepFirstPerNode = (nodes: DriftedNode[]): DriftedNode[] => [
   ...new Map(nodes.toReversed().map((node) => [node.node_id, node])).values(),
 ];
 
@@ -68,9 +68,13 @@ async function repair(
     return retirement !== undefined;
   }
   const { decide } = services.environment;
-  const document = (await poolGenerations(tx, [node])).get(`${node.pool} ${node.pool_generation}`);
+  const document = (await readGenerationDocuments(tx, [node])).get(`${node.pool} ${node.pool_generation}`);
   if (decide.isObserveOnly('drift', 'rule', document?.mode)) {
-    await recordWouldHave(tx, [wouldHave(node, { node_id: node.node_id, to, by: 'drift', reason, data }, now)], now);
+    await recordWouldHave(
+      tx,
+      [toObservedMove(node, { node_id: node.node_id, to, by: 'drift', reason, data }, now)],
+      now,
+    );
     return false;
   }
   await restoreRow(tx, { table: 'nodes', id: node.node_id, reason: settlement.reason, actor: null }, now);
@@ -80,23 +84,23 @@ async function repair(
 
 export function drift(services: SweepServices): Sweep {
   const { environment } = services;
-  const inspectMachines = compareMachines(services);
-  const checkRows = compareRows(services);
-  const checkProofs = compareProofs(services);
+  const compareMachines = createMachineComparison(services);
+  const compareRows = createRowComparison(services);
+  const compareProofs = createProofComparison(services);
   return verdictSweep(services, {
     name: 'drift',
     get every_seconds() {
       return environment.drift.every_seconds;
     },
-    woken_by: (kind) => kind === 'node.held_over',
+    isWokenBy: (kind) => kind === 'node.held_over',
     batch,
     async prepare(now) {
-      await inspectMachines(now);
-      await checkRows(now);
-      await checkProofs(now);
+      await compareMachines(now);
+      await compareRows(now);
+      await compareProofs(now);
     },
     async find(tx, now, limit, except) {
-      return firstPerNode(await lockDriftedNodes(tx, now, limit, except)).map(verdictOn);
+      return keepFirstPerNode(await lockDriftedNodes(tx, now, limit, except)).map(verdictOn);
     },
     countOthers: countDriftedNodes,
     async apply(tx, verdicts, now) {

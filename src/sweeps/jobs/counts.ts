@@ -4,15 +4,14 @@ import { foldCounts, repairCounts } from '../../store/rows/counts.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
-/**
- * Rarely, because verifying reads every row, and counts are wrong only if triggers were bypassed.
- */
+/** Verifying reads every row, and counts are wrong only if triggers were bypassed. */
 const verifyEverySeconds = 3600;
 
 export function counts({ db }: SweepServices): Sweep {
   let nextVerification: Date | undefined;
   return {
     name: 'counts',
+    runsAfterRestore: true,
     every_seconds: 10,
     async run(now) {
       await foldCounts(db);

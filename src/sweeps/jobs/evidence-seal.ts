@@ -9,7 +9,7 @@ const accumulateSeconds = 1;
 /** A backlog is sealed with three seconds of rest per second of work. */
 const restFactor = 3;
 
-async function timed<T>(clock: Clock, work: () => Promise<T>): Promise<{ result: T; seconds: number }> {
+async function measure<T>(clock: Clock, work: () => Promise<T>): Promise<{ result: T; seconds: number }> {
   const startedMs = clock.monotonicMs();
   const result = await work();
   return { result, seconds: (clock.monotonicMs() - startedMs) / 1000 };
@@ -17,10 +17,11 @@ async function timed<T>(clock: Clock, work: () => Promise<T>): Promise<{ result:
 
 export const evidenceSeal = ({ clock }: Pick<SweepServices, 'clock'>, sealer: Sealer): Sweep => ({
   name: 'evidence-seal',
+  runsAfterRestore: true,
   every_seconds: 10,
-  due_by: () => secondsLater(currentTime(clock), accumulateSeconds),
+  dueTimeFrom: () => secondsLater(currentTime(clock), accumulateSeconds),
   async run(now) {
-    const { result, seconds } = await timed(clock, () => sealer.sealBatch(now));
+    const { result, seconds } = await measure(clock, () => sealer.sealBatch(now));
     return { decided: 0, ...(result.more && { next_in_seconds: seconds * restFactor }) };
   },
 });

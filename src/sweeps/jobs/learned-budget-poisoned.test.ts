@@ -16,7 +16,7 @@ let fixture: RuleFixture;
 const runPass = (seconds: number) => learnedBudget(fixture.services).run(fixture.at(seconds));
 const record = (boots: TimedBoot[], until: number) =>
   recordBoots(fixture.db, { pool: 'build', boots, until: fixture.at(until) });
-const budget = async () => (await currentPool(fixture.db, 'build'))?.document.learned?.seconds ?? fixed_seconds;
+const readBudget = async () => (await currentPool(fixture.db, 'build'))?.document.learned?.seconds ?? fixed_seconds;
 const repeatBoot = (count: number, seconds: number, outcome: TimedBoot['outcome']): TimedBoot[] =>
   Array.from({ length: count }, () => ({ seconds, outcome }));
 
@@ -27,7 +27,7 @@ beforeEach(async () => {
   });
   await record(evenBoots(100, honest_seconds / 1.5), 0);
   for (const at of [1, day + 2]) await runPass(at);
-  expect(await budget(), 'the budget learned from honest boots').toBe(honest_seconds);
+  expect(await readBudget(), 'the budget learned from honest boots').toBe(honest_seconds);
 });
 afterEach(() => fixture.close());
 
@@ -37,7 +37,7 @@ test('a node that registers arbitrarily late moves the budget by at most 25 % a 
   for (let at = 0; at < 8; at++) {
     await record(repeatBoot(5, 1e6, 'late'), firstDay + at * day);
     for (let hour = 0; hour < 24; hour += 4) await runPass(firstDay + at * day + hour * 3600 + at + 1);
-    const next = await budget();
+    const next = await readBudget();
     expect(next).toBeLessThanOrEqual(previous * (1 + maxMovePerDay) + 1e-9);
     previous = next;
   }
@@ -47,25 +47,25 @@ test('a node that registers arbitrarily late moves the budget by at most 25 % a 
 test('a mass outage does not move the budget, and 500 failed boots move it by at most the daily limit', async () => {
   await record(repeatBoot(300, honest_seconds, 'timed_out'), 3 * day);
   await runPass(3 * day + 1);
-  expect(await budget()).toBe(honest_seconds);
+  expect(await readBudget()).toBe(honest_seconds);
   await record(repeatBoot(400, 5, 'cancelled'), 3 * day + 5);
   await runPass(3 * day + 6);
   // The newest 500 boots all failed. Without usable boots the budget returns towards the fixed one,
   // within the daily limit.
-  expect(await budget()).toBeLessThanOrEqual(honest_seconds * (1 + maxMovePerDay));
-  expect(await budget()).toBeLessThanOrEqual(fixed_seconds);
+  expect(await readBudget()).toBeLessThanOrEqual(honest_seconds * (1 + maxMovePerDay));
+  expect(await readBudget()).toBeLessThanOrEqual(fixed_seconds);
 });
 
 test('a clock that jumps a year ahead and back moves the budget by one step, and learning continues', async () => {
   await runPass(365 * day);
-  const ahead = await budget();
+  const ahead = await readBudget();
   expect(ahead).toBeGreaterThan(honest_seconds);
   expect(ahead).toBeLessThanOrEqual(honest_seconds * (1 + maxMovePerDay));
   await runPass(3 * day);
-  const back = await budget();
+  const back = await readBudget();
   expect(back).toBeGreaterThanOrEqual(ahead * (1 - maxMovePerDay));
   for (let at = 4; at < 8; at++) await runPass(at * day + at);
-  expect(await budget()).toBe(honest_seconds);
+  expect(await readBudget()).toBe(honest_seconds);
 });
 
 const setBudget = (provision_seconds: number, at: number) =>
@@ -92,7 +92,7 @@ test('a budget set under a clock that jumped ahead still allows one move a day',
 test('ignores impossible durations', async () => {
   await record([...repeatBoot(40, -500, 'completed'), ...repeatBoot(40, 0, 'late')], 3 * day);
   await runPass(3 * day + 1);
-  expect(await budget()).toBe(honest_seconds);
+  expect(await readBudget()).toBe(honest_seconds);
 });
 
 test('a pool whose budget cannot be saved does not stop the others, and is named in the error', async () => {
@@ -105,5 +105,5 @@ test('a pool whose budget cannot be saved does not stop the others, and is named
   ]);
   await expect(runPass(3 * day + 1)).rejects.toThrow(/build: duplicate key/);
   expect((await currentPool(fixture.db, 'later'))?.document.learned?.seconds).toBe(300);
-  expect(await budget(), 'the failing pool keeps its budget').toBe(honest_seconds);
+  expect(await readBudget(), 'the failing pool keeps its budget').toBe(honest_seconds);
 });

@@ -3,34 +3,34 @@
  * except while the brake holds.
  */
 import { type LearningQuestion, learnedReason, lessonOf, strata } from '../../lifecycle/boots/learned-budget.ts';
-import { runningBoots } from '../../store/boots/boot-samples.ts';
+import { listRunningBoots } from '../../store/boots/boot-samples.ts';
 import {
-  bootsOf,
-  hasNewNumber,
+  findOpenBrakeHold,
+  hasNewFixedBudget,
+  listPoolsToLearn,
+  listRecentBudgets,
   lockLearningPool,
-  openBrakeHold,
-  poolsToLearn,
-  recentBudgets,
+  readBootsOf,
   saveLearnedBudget,
 } from '../../store/boots/learned-budgets.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import type { PoolRow } from '../../store/rows/pools.ts';
 import { budgetOf, ceilingOf, type TransitionEnvironment } from '../../store/transitions/transition-rules.ts';
-import { eachAlone } from '../runner/each-alone.ts';
+import { handleEach } from '../runner/handle-each.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
-const wakers = ['pool.declared', 'pool.budget_set', 'brake.resumed', 'brake.ended'];
+const wakingKinds = ['pool.declared', 'pool.budget_set', 'brake.resumed', 'brake.ended'];
 
 /**
  * Reads the most similar boots first and stops when there are enough. Running boots count too:
  * leaving out those that already take long would make the pool look faster than it is.
  */
 async function readBoots(tx: Transaction, pool: PoolRow, now: Date): Promise<LearningQuestion['boots']> {
-  const running = await runningBoots(tx, pool.name, 'provision', now);
+  const running = await listRunningBoots(tx, pool.name, 'provision', now);
   const byStratum: LearningQuestion['boots'] = {};
   for (const stratum of strata) {
-    const boots = [...(await bootsOf(tx, pool, stratum, now)), ...running];
+    const boots = [...(await readBootsOf(tx, pool, stratum, now)), ...running];
     byStratum[stratum] = boots;
     if (lessonOf(stratum, boots)) break;
   }
@@ -47,7 +47,7 @@ async function updateBudget(
 ): Promise<Outcome> {
   const pool = await lockLearningPool(tx, name, now);
   if (!pool) return 'unchanged';
-  if (await openBrakeHold(tx, pool)) return 'held';
+  if (await findOpenBrakeHold(tx, pool)) return 'held';
   const fixed_seconds = budgetOf('provision', { ...pool.document, learned: null }, environment, null).seconds;
   const from_seconds = pool.document.learned?.seconds ?? fixed_seconds;
   const question: LearningQuestion = {
@@ -56,8 +56,8 @@ async function updateBudget(
     floor_seconds: pool.document.budgets?.floor_seconds,
     ceiling_seconds: ceilingOf(pool.document, environment),
     current_seconds: from_seconds,
-    recent_seconds: await recentBudgets(tx, pool, now),
-    set_today: hasNewNumber(pool, now),
+    recent_seconds: await listRecentBudgets(tx, pool, now),
+    set_today: hasNewFixedBudget(pool, now),
   };
   const budget = environment.decide.learnBudget(question);
   const learned = !question.set_today && (budget.lesson !== null || budget.seconds !== fixed_seconds);
@@ -68,10 +68,10 @@ async function updateBudget(
 export const learnedBudget = ({ db, environment }: SweepServices): Sweep => ({
   name: 'learned-budget',
   every_seconds: 60,
-  woken_by: (kind) => wakers.includes(kind),
+  isWokenBy: (kind) => wakingKinds.includes(kind),
   async run(now) {
     const outcomes: Outcome[] = [];
-    const failed = await eachAlone(await poolsToLearn(db, now), String, async (name) => {
+    const failed = await handleEach(await listPoolsToLearn(db, now), String, async (name) => {
       outcomes.push(await db.transaction((tx) => updateBudget(tx, name, environment, now)));
     });
     if (failed.length > 0) throw new Error(`learned budgets that could not be updated: ${failed.join('; ')}`);

@@ -1,12 +1,12 @@
 /**
- * Each replica starts the operations that its engine supports, and is not blocked by the others.
+ * Each replica starts the operations that its engine supports. Other operations do not block it.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import type { Engine, OperationRun } from '../../engine/engine.ts';
-import { claimExecution, type Executor } from '../../store/operations/executions.ts';
+import { becomeExecutor, type Executor } from '../../store/operations/executions.ts';
 import { queueOperations } from '../../store/operations/queue-operation.ts';
 import { registerReplica } from '../../store/operations/replicas.ts';
 import { type Fleet, testFleet } from '../../store/testing/fleet.ts';
@@ -52,7 +52,7 @@ function replica(kind: string, revisions: number[], onStart: (run: OperationRun)
   return { started, run };
 }
 
-const statusesOf = async (ids: WorkflowId[]) => {
+const readStatuses = async (ids: WorkflowId[]) => {
   const rows = await store.db.query<{ status: string }>(
     'select distinct status from operations where workflow_id = any($1)',
     [ids],
@@ -66,14 +66,14 @@ test('leaves operations that only a newer replica can run, however many are queu
   const oldReplica = replica('renewed', [1]);
   await oldReplica.run();
   expect(oldReplica.started.toSorted()).toEqual(older.toSorted());
-  expect(await statusesOf(newer)).toEqual(['queued']);
+  expect(await readStatuses(newer)).toEqual(['queued']);
   const newReplica = replica('renewed', [1, 2]);
   await newReplica.run();
   expect(newReplica.started.toSorted()).toEqual(newer.toSorted());
-  expect(await statusesOf([...newer, ...older])).toEqual(['running']);
+  expect(await readStatuses([...newer, ...older])).toEqual(['running']);
 });
 
-test('claims runs that begin before the commit together in one transaction after it', async () => {
+test('sets the executor of all runs of a batch in one transaction after the commit', async () => {
   const ids = await queue('eager', 1, 10);
   let transactions = 0;
   const counting = { ...store.db };
@@ -81,22 +81,22 @@ test('claims runs that begin before the commit together in one transaction after
     transactions++;
     return store.db.transaction(work);
   };
-  const claims: Promise<unknown>[] = [];
+  const updates: Promise<unknown>[] = [];
   const engine = {
     registered: () => [{ kind: 'eager', revision: 1 }],
     async start(run: OperationRun) {
-      claims.push(claimExecution(counting, run, executor, fleet.now()));
-      // Long enough that a claim that does not wait for the commit finds every row locked.
-      for (let looks = 0; looks < 10; looks++) await store.db.query('select 1');
+      updates.push(becomeExecutor(counting, run, executor, fleet.now()));
+      // Long enough that an update that does not wait for the commit finds every row locked.
+      for (let query = 0; query < 10; query++) await store.db.query('select 1');
     },
   } as unknown as Engine;
   await operationStart({ db: counting, engine, executor } as SweepServices).run(fleet.now());
-  await Promise.all(claims);
-  expect(claims).toHaveLength(ids.length);
+  await Promise.all(updates);
+  expect(updates).toHaveLength(ids.length);
   expect(transactions).toBe(2);
-  const [{ claimed } = { claimed: 0 }] = await store.db.query<{ claimed: number }>(
-    'select count(*)::int as claimed from operations where workflow_id = any($1) and epoch = $2',
+  const [{ executed } = { executed: 0 }] = await store.db.query<{ executed: number }>(
+    'select count(*)::int as executed from operations where workflow_id = any($1) and epoch = $2',
     [ids, executor.epoch],
   );
-  expect(claimed).toBe(ids.length);
+  expect(executed).toBe(ids.length);
 });

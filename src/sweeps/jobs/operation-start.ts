@@ -4,7 +4,7 @@
  * an operation.
  */
 import type { Json } from '../../engine/engine.ts';
-import { markStarted, queuedOperations } from '../../store/operations/executions.ts';
+import { lockQueuedOperations, markStarted } from '../../store/operations/executions.ts';
 import { delayUpdates } from '../../store/operations/operation-updates.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
@@ -15,13 +15,13 @@ const batch = 16;
 export const operationStart = ({ db, engine, executor }: SweepServices): Sweep => ({
   name: 'operation-start',
   every_seconds: 5,
-  woken_by: (kind) => kind === 'operation.queued',
+  isWokenBy: (kind) => kind === 'operation.queued',
   async run(now) {
     const { promise: transactionEnd, resolve } = Promise.withResolvers<void>();
     try {
       return await db.transaction(async (tx) => {
         // Operations of newer revisions are left to newer replicas.
-        const queued = await queuedOperations(tx, batch, engine.registered());
+        const queued = await lockQueuedOperations(tx, batch, engine.registered());
         const ids = queued.map(({ workflow_id }) => workflow_id);
         delayUpdates(db, ids, transactionEnd);
         await Promise.all(

@@ -3,14 +3,15 @@
  * operations.
  */
 import { now as present, secondsLater } from '../../base/clock.ts';
+import { listCancelling } from '../../store/operations/executions.ts';
 import {
   declareReplicasDead,
   findEndedReplicas,
   leaseSeconds,
+  listUnfinishedReplicas,
   type ReplicaRow,
   renewEverySeconds,
   renewLease,
-  unfinishedReplicas,
 } from '../../store/operations/replicas.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
@@ -27,8 +28,9 @@ function causeOfDeath(replica: ReplicaRow, services: SweepServices, now: Date): 
 
 export const replicaTakeover = (services: SweepServices): Sweep => ({
   name: 'replica-takeover',
+  runsAfterRestore: true,
   every_seconds: renewEverySeconds,
-  due_by: ({ kind }) =>
+  dueTimeFrom: ({ kind }) =>
     kind === 'replica.ended' ? secondsLater(present(services.clock), maxSpreadSeconds * Math.random()) : undefined,
   async run(now) {
     const { db, executor, engine } = services;
@@ -38,15 +40,20 @@ export const replicaTakeover = (services: SweepServices): Sweep => ({
       services.onDeclaredDead(error);
       throw error;
     }
-    const others = (await unfinishedReplicas(db)).filter((replica) => replica.replica_id !== executor.replica_id);
+    const others = (await listUnfinishedReplicas(db)).filter((replica) => replica.replica_id !== executor.replica_id);
     const dead = others.flatMap((replica) => {
       const why = causeOfDeath(replica, services, now);
       return why ? [{ replica_id: replica.replica_id, why }] : [];
     });
     if (dead.length > 0) await declareReplicasDead(db, dead, executor.replica_id, now);
-    // Take the executors from the engine, not only those just declared dead: an earlier takeover or
-    // a start may have been interrupted.
-    const endedReplicas = await findEndedReplicas(db, await engine.executorsAtWork());
-    return { decided: endedReplicas.length > 0 ? await engine.recover(endedReplicas) : 0 };
+    if (services.restoration.isObserving()) return { decided: 0 };
+    // Asks the engine for all executors with runs, not only those just declared dead: an earlier
+    // takeover or start may have been interrupted.
+    const endedReplicas = await findEndedReplicas(db, await engine.executorsWithRuns());
+    if (endedReplicas.length === 0) return { decided: 0 };
+    // The replica may have ended before its run learned of the cancellation.
+    for (const { workflow_id, attempt } of await listCancelling(db, endedReplicas))
+      await engine.cancel(workflow_id, attempt);
+    return { decided: await engine.recover(endedReplicas) };
   },
 });

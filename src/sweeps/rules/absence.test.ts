@@ -1,5 +1,5 @@
 /**
- * When a machine failed by a deadline and its cause is found later, the cause joins the verdict.
+ * Tests that a cause joins the verdict if it is found after the machine failed by a deadline.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
@@ -14,16 +14,20 @@ const cause = 'setup exited with code 1: libcuda.so.1: cannot open shared object
 
 let fixture: RuleFixture;
 let services: SweepServices;
-let observeCalls: number;
+let inspectCalls: number;
 let state: string;
+/** How many of the next inspections fail. */
+let inspectFailures: number;
 
 beforeEach(async () => {
   fixture = ruleFixture(await testDatabase());
-  observeCalls = 0;
+  inspectCalls = 0;
   state = 'exited';
+  inspectFailures = 0;
   const driver = simulatedDriver({
-    observe: async () => {
-      observeCalls++;
+    inspect: async () => {
+      inspectCalls++;
+      if (inspectFailures-- > 0) throw new Error('the provider does not answer');
       return { state, present: true, ready: false, detail: null };
     },
     diagnose: async () => ({ summary: cause, code: 'setup_failed', certain: true, attachments: [] }),
@@ -67,7 +71,7 @@ test('a cause found after the verdict makes the verdict certain and leads its re
   expect(await readAllocation()).toMatchObject({ status: 'failed', verdict, reason: verdict.reason });
   await fixture.clock.advance(60_000);
   await sweep.run(fixture.at(61));
-  expect(observeCalls, 'a machine with a certain cause is not inspected again').toBe(1);
+  expect(inspectCalls, 'a machine with a certain cause is not inspected again').toBe(1);
   expect(await readFacts('node.explained')).toHaveLength(1);
   expect(await readFacts('allocation.explained')).toHaveLength(1);
 });
@@ -82,4 +86,13 @@ test.each([
   const [node] = await fixture.readNodes([id]);
   expect(node?.verdict).toMatchObject({ rule, reason: 'launched but never registered' });
   expect(node?.verdict?.certain).toBeUndefined();
+});
+
+test('inspects the other machines although the provider fails for one', async () => {
+  await fixture.addNodes({ pool: 'fleet', count: 1, status: 'offline', deadline_at: fixture.at(3600) });
+  await addFailedNode('provision-deadline');
+  inspectFailures = 1;
+  await expect(absence(services).run(fixture.at(1))).rejects.toThrow('the provider does not answer');
+  expect(inspectCalls).toBe(2);
+  expect(await readAllocation()).toMatchObject({ verdict: { certain: true } });
 });

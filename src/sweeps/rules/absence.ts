@@ -1,16 +1,16 @@
 /**
  * `absence`: asks the provider about offline machines, and about failed ones without a known cause.
- * If an offline machine is certainly gone, its deadline moves to now and `offline-deadline`
- * decides. If a failed machine has exited, the cause is added to its verdict. Decides nothing
- * itself.
+ * If an offline machine is certainly gone, moves its deadline to now, and `offline-deadline`
+ * decides. If a failed machine has exited, adds the cause to its verdict.
  */
-import { now as present } from '../../base/clock.ts';
+import { now as currentTime } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { recordLateCause } from '../../operations/release/freeze-evidence.ts';
 import { readSubject, type Subject } from '../../operations/runtime/subject.ts';
-import { lockNode, machinesInDoubt, type NodeRow } from '../../store/rows/nodes.ts';
+import { findMachinesInDoubt, lockNode, type NodeRow } from '../../store/rows/nodes.ts';
 import { amendNode } from '../../store/transitions/amend-node.ts';
 import { moveDeadlines } from '../../store/transitions/deadlines.ts';
+import { handleEach } from '../runner/handle-each.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
@@ -24,19 +24,24 @@ export function absence(services: SweepServices): Sweep {
   return {
     name: 'absence',
     every_seconds: 5,
-    woken_by: (kind) => kind === 'node.offline' || kind === 'node.failed',
+    isWokenBy: (kind) => kind === 'node.offline' || kind === 'node.failed',
     async run(now) {
       const launchingDrivers = [...drivers.values()].filter((driver) => driver.launches).map((driver) => driver.name);
       for (const [id, ms] of notBeforeMs) if (clock.monotonicMs() > ms) notBeforeMs.delete(id);
-      const machines = await machinesInDoubt(db, launchingDrivers, now, batch, [...notBeforeMs.keys()]);
+      const machines = await findMachinesInDoubt(db, launchingDrivers, now, batch, [...notBeforeMs.keys()]);
       let decided = 0;
-      for (const node of machines) {
-        notBeforeMs.set(
-          node.node_id,
-          clock.monotonicMs() + inspectAgainMs[node.status === 'failed' ? 'failed' : 'offline'],
-        );
-        if (await inspect(services, node)) decided++;
-      }
+      const failures = await handleEach(
+        machines,
+        (node) => node.node_id,
+        async (node) => {
+          notBeforeMs.set(
+            node.node_id,
+            clock.monotonicMs() + inspectAgainMs[node.status === 'failed' ? 'failed' : 'offline'],
+          );
+          if (await inspect(services, node)) decided++;
+        },
+      );
+      if (failures.length > 0) throw new Error(`machines that could not be inspected: ${failures.join('; ')}`);
       return { decided, more: machines.length === batch };
     },
   };
@@ -48,7 +53,7 @@ async function inspect(services: SweepServices, node: NodeRow): Promise<boolean>
     correlation_id: node.correlation_id,
     allocation_id: null,
   });
-  const { state, present: isPresent } = await subject.driver.observe(subject.target);
+  const { state, present: isPresent } = await subject.driver.inspect(subject.target);
   if (node.status === 'failed') return state === 'exited' && explainEnd(services, subject);
   if (!isPresent) return recordObservation(services, subject, state, 'the provider no longer shows the machine');
   const diagnosis = state === 'exited' ? await subject.driver.diagnose(subject.target) : undefined;
@@ -66,7 +71,7 @@ function recordObservation(
   state: string,
   goneReason: string | null,
 ): Promise<boolean> {
-  const at = present(services.clock);
+  const at = currentTime(services.clock);
   return services.db.transaction(async (tx) => {
     let node = await lockNode(tx, subject.node.node_id);
     if (node?.status !== 'offline' || node.node_instance_id !== subject.node_instance_id) return false;

@@ -13,9 +13,9 @@ import {
   type DueCondition,
   type DueNode,
   lockDueNodes,
-  nextDueAt,
+  readNextDueAt,
 } from '../../store/supervision/past-deadline.ts';
-import { ownerOfRefusal, refusedInWords } from '../runner/refusals.ts';
+import { describeRefusal, ownerOfRefusal } from '../runner/refusals.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 import { type VerdictRule, verdictSweep } from '../runner/verdict-sweep.ts';
@@ -26,7 +26,7 @@ export interface DeadlineRule extends Pick<VerdictRule, 'apply' | 'batch'> {
   to: NodeStatus | ((node: DueNode) => NodeStatus);
   /** Restricts the rule to due nodes that meet every condition of at least one group. */
   where?: readonly (readonly DueCondition[])[];
-  /** Renders the reason. `waited` is the text about how long, and where the budget came from. */
+  /** Renders the reason. `waited` says how long the node waited and where its budget came from. */
   reason(waited: string, node: DueNode, blame?: Blame): string;
   /**
    * Finds the failed step and its owner, for rules that need more than the node's row. Called once
@@ -34,7 +34,7 @@ export interface DeadlineRule extends Pick<VerdictRule, 'apply' | 'batch'> {
    */
   blame?(tx: Transaction, due: readonly DueNode[]): Promise<(node: DueNode) => Blame>;
   /** Renders the reason for a machine whose heartbeats arrive but are refused. */
-  refused?(waited: string, refusal: string): string;
+  refusedReason?(waited: string, refusal: string): string;
   /** Whether the machine is known to have ended, so that it cannot be rescued. */
   hasEnded?(node: DueNode): boolean;
 }
@@ -54,7 +54,7 @@ const dataOf = (blame: Blame | undefined) =>
   blame ? { step: blame.step, code: blame.code, owner_layer: blame.owner_layer } : {};
 
 /**
- * Returns the reason and the data of a verdict. An ended machine comes first, because refused
+ * Returns the reason and the data of a verdict. An ended machine is checked first, because refused
  * heartbeats do not explain its silence.
  */
 function explainVerdict({ refusals }: SweepServices, rule: DeadlineRule, node: DueNode, now: Date, blame?: Blame) {
@@ -63,14 +63,14 @@ function explainVerdict({ refusals }: SweepServices, rule: DeadlineRule, node: D
   // Refusals from before this status say nothing about why the node is still in it.
   const silentSince =
     node.last_seen_at && node.last_seen_at > node.status_since ? node.last_seen_at : node.status_since;
-  const refusal = rule.refused ? refusals.why(node.node_instance_id, silentSince, now) : null;
-  return rule.refused && refusal !== null
-    ? { reason: rule.refused(waited, refusedInWords(refusal)), data: ownerOfRefusal }
+  const refusal = rule.refusedReason ? refusals.findReason(node.node_instance_id, silentSince, now) : null;
+  return rule.refusedReason && refusal !== null
+    ? { reason: rule.refusedReason(waited, describeRefusal(refusal)), data: ownerOfRefusal }
     : { reason: rule.reason(waited, node, blame), data: dataOf(blame) };
 }
 
 /** Returns the deadline that a piece of evidence has set. */
-function deadlineIn({ data }: Evidence): Date | undefined {
+function readDeadline({ data }: Evidence): Date | undefined {
   const { deadline_at } = (data.set ?? {}) as { deadline_at?: unknown };
   return typeof deadline_at === 'string' ? moment(Date.parse(deadline_at)) : undefined;
 }
@@ -86,8 +86,8 @@ export function defineDeadlineRule(services: SweepServices, rule: DeadlineRule):
   return verdictSweep(services, {
     name: rule.name,
     every_seconds: everySeconds,
-    woken_by: (kind) => kind === 'node.held_over',
-    due_by: (fact) => (deadlineKinds.includes(fact.kind) ? deadlineIn(fact) : undefined),
+    isWokenBy: (kind) => kind === 'node.held_over',
+    dueTimeFrom: (fact) => (deadlineKinds.includes(fact.kind) ? readDeadline(fact) : undefined),
     ...(rule.batch && { batch: rule.batch }),
     ...(rule.apply && { apply: rule.apply }),
     async find(tx, now, limit, except) {
@@ -108,6 +108,6 @@ export function defineDeadlineRule(services: SweepServices, rule: DeadlineRule):
       });
     },
     countOthers: (tx, now, found) => countDueNodes(tx, dueQuery(now), found),
-    next: (now) => nextDueAt(services.db, rule.from, now),
+    findNextDue: (now) => readNextDueAt(services.db, rule.from, now),
   });
 }

@@ -10,13 +10,13 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const batch = 100;
-const wakers = ['node.draining', 'allocation.released', 'allocation.failed', 'task.succeeded', 'task.failed'];
+const wakingKinds = ['node.draining', 'allocation.released', 'allocation.failed', 'task.succeeded', 'task.failed'];
 const cause = { by: 'drained' as const, reason: 'it is empty' };
 
 export const drained = (services: SweepServices): Sweep => ({
   name: 'drained',
   every_seconds: 5,
-  woken_by: (kind) => wakers.includes(kind),
+  isWokenBy: (kind) => wakingKinds.includes(kind),
   run: (now) =>
     services.db.transaction(async (tx) => {
       const empty = await lockEmptyNodes(tx, batch);
@@ -30,7 +30,7 @@ export const drained = (services: SweepServices): Sweep => ({
         from: ['draining'] as const,
         to: 'quarantined' as const,
       }));
-      requireMoved(await transition(tx, moves, now, services.environment), 'observed');
+      requireMoved(await transition(tx, moves, now, services.environment), 'observe_only');
       return { decided: empty.length, more: empty.length === batch };
     }),
 });

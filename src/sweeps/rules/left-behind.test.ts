@@ -1,4 +1,4 @@
-/** Each case is a state that no rule looked at in an earlier version, so nodes stayed in it. */
+/** Each case is a state that no rule covered in an earlier version, so nodes stayed in it. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';

@@ -7,19 +7,19 @@ import type { NodeId } from '../../base/ids.ts';
 import { storedThroughOf } from '../../lifecycle/brake/brake.ts';
 import { type LivenessVerdict, staleAt } from '../../lifecycle/deadlines/liveness.ts';
 import { holdNodes } from '../../store/supervision/brake.ts';
-import { slowestReplica } from '../../store/supervision/ingest-gaps.ts';
+import { readStoredThrough } from '../../store/supervision/ingest-gaps.ts';
 import {
   countSilentNodes,
   lockSilentNodes,
-  nextSilentAt,
+  readNextSilentAt,
   type SilentNode,
 } from '../../store/supervision/silent-nodes.ts';
-import { ownerOfRefusal, refusedInWords } from '../runner/refusals.ts';
+import { describeRefusal, ownerOfRefusal } from '../runner/refusals.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 import { type Verdict, verdictSweep } from '../runner/verdict-sweep.ts';
 
-/** While a replica is further behind with storing heartbeats, verdicts of silence are held. */
+/** If a replica is further behind with storing heartbeats, verdicts of silence are held. */
 const maxLagSeconds = 5;
 /** After this pause, other replicas have usually stored the heartbeats that a verdict waits for. */
 const recheckSeconds = 0.25;
@@ -40,33 +40,33 @@ const reasons: Record<'offline' | 'degraded', (silence: string) => string> = {
 const silenceOf = ({ last_seen_at, stale_seconds }: SilentNode, now: Date) =>
   `${Math.ceil(secondsBetween(last_seen_at, now))} s (allowed: ${Math.floor(stale_seconds)} s)`;
 
-function verdictOn(node: SilentNode, to: 'offline' | 'degraded', refused: string | null, now: Date): Verdict {
+function verdictOn(node: SilentNode, to: 'offline' | 'degraded', refusal: string | null, now: Date): Verdict {
   const silence = silenceOf(node, now);
   return {
     node,
     to,
-    reason: refused === null ? reasons[to](silence) : `${refusedInWords(refused)}; none was accepted for ${silence}`,
+    reason: refusal === null ? reasons[to](silence) : `${describeRefusal(refusal)}; none was accepted for ${silence}`,
     due_at: staleAt(node),
-    data: { stale_seconds: node.stale_seconds, ...(refused !== null && ownerOfRefusal) },
+    data: { stale_seconds: node.stale_seconds, ...(refusal !== null && ownerOfRefusal) },
     moments: { last_seen_at: node.last_seen_at, probe_ok_at: node.probe_ok_at, gap_end: node.gap_end },
   };
 }
 
 export function liveness(services: SweepServices): Sweep {
   const { db, environment, suspects, refusals } = services;
-  const whyRefused = ({ node_instance_id, last_seen_at }: SilentNode, now: Date) =>
-    refusals.why(node_instance_id, last_seen_at, now);
+  const findRefusal = ({ node_instance_id, last_seen_at }: SilentNode, now: Date) =>
+    refusals.findReason(node_instance_id, last_seen_at, now);
   /** Whether a node looks silent only because some heartbeats may not be stored yet. */
-  let awaitsHeartbeats = false;
+  let isAwaitingHeartbeats = false;
   /** Set by `prepare`: the nodes that may be overdue now, and when the next node may be. */
   let overdue: readonly NodeId[] = [];
   let nextDueMs = Number.POSITIVE_INFINITY;
   return verdictSweep(services, {
     name: 'liveness',
     every_seconds: 5,
-    woken_by: (kind) => kind === 'node.held_over',
+    isWokenBy: (kind) => kind === 'node.held_over',
     async prepare(now) {
-      const suspectedNodes = await suspects.at(now);
+      const suspectedNodes = await suspects.list(now);
       const firstWaiting = suspectedNodes.findIndex(({ due_ms }) => due_ms > now.getTime());
       overdue = (firstWaiting === -1 ? suspectedNodes : suspectedNodes.slice(0, firstWaiting)).map(
         ({ node_id }) => node_id,
@@ -74,7 +74,7 @@ export function liveness(services: SweepServices): Sweep {
       nextDueMs = suspectedNodes[firstWaiting]?.due_ms ?? Number.POSITIVE_INFINITY;
     },
     async find(tx, now, limit, except) {
-      awaitsHeartbeats = false;
+      isAwaitingHeartbeats = false;
       const silent = overdue.length === 0 ? [] : await lockSilentNodes(tx, overdue, now, limit, except);
       const [first] = silent;
       if (!first) return [];
@@ -83,10 +83,10 @@ export function liveness(services: SweepServices): Sweep {
       const unsure: SilentNode[] = [];
       for (const node of silent) {
         const { verdict } = environment.decide.judgeLiveness(node, now, storedThrough);
-        if (isDecided(verdict)) verdicts.push(verdictOn(node, verdict, whyRefused(node, now), now));
+        if (isDecided(verdict)) verdicts.push(verdictOn(node, verdict, findRefusal(node, now), now));
         else if (verdict === 'unsure') unsure.push(node);
       }
-      awaitsHeartbeats = unsure.length > 0;
+      isAwaitingHeartbeats = unsure.length > 0;
       const lag = secondsBetween(storedThrough, now);
       if (lag > maxLagSeconds) {
         const held_until = secondsLater(storedThrough, environment.brake.self_fault_seconds).toISOString();
@@ -104,13 +104,13 @@ export function liveness(services: SweepServices): Sweep {
       const foundIds = new Set(found);
       const others = overdue.filter((id) => !foundIds.has(id));
       if (others.length === 0) return [];
-      const storedThrough = storedThroughOf(await slowestReplica(tx, now), environment.brake, now);
+      const storedThrough = storedThroughOf(await readStoredThrough(tx, now), environment.brake, now);
       return countSilentNodes(tx, others, storedThrough < now ? storedThrough : now);
     },
-    async next(now) {
-      // The list of suspects may be older than the rows, so the rows tell when a node is due.
-      const soonest = overdue.length === 0 ? null : await nextSilentAt(db, overdue, now);
-      const recheckAt = secondsLater(now, awaitsHeartbeats ? recheckSeconds : suspects.everySeconds());
+    async findNextDue(now) {
+      // The list of suspects may be older than the rows, so read from the rows when a node is due.
+      const soonest = overdue.length === 0 ? null : await readNextSilentAt(db, overdue, now);
+      const recheckAt = secondsLater(now, isAwaitingHeartbeats ? recheckSeconds : suspects.everySeconds());
       return moment(Math.min(soonest?.getTime() ?? Number.POSITIVE_INFINITY, nextDueMs, recheckAt.getTime()));
     },
   });

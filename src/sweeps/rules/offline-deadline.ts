@@ -3,9 +3,9 @@ import type { DueNode } from '../../store/supervision/past-deadline.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { defineDeadlineRule } from './define-deadline-rule.ts';
 
-/** Since the node fell silent, the provider has shown its machine as absent or exited. */
-const isGone = ({ observed_state, observed_since }: DueNode) =>
-  observed_since === true && ['absent', 'exited'].includes(observed_state ?? '');
+/** Whether the provider has shown the machine as absent or exited since the node fell silent. */
+const isGone = ({ observed_state, is_observation_current }: DueNode) =>
+  is_observation_current === true && ['absent', 'exited'].includes(observed_state ?? '');
 
 export const offlineDeadline = (services: SweepServices) =>
   defineDeadlineRule(services, {
@@ -17,5 +17,5 @@ export const offlineDeadline = (services: SweepServices) =>
       isGone(node)
         ? `it fell silent, and its machine is gone: the provider shows it as ${node.observed_state}, so the deadline was moved to now`
         : `it went offline and did not come back in time (${waited})`,
-    refused: (waited, refusal) => `it went offline and could not come back in time: ${refusal} (${waited})`,
+    refusedReason: (waited, refusal) => `it went offline and could not come back in time: ${refusal} (${waited})`,
   });

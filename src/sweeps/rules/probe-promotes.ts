@@ -6,13 +6,13 @@ import { lockProvenNodes } from '../../store/supervision/probes.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { verdictSweep } from '../runner/verdict-sweep.ts';
 
-const wakers = ['probe.answered', 'task.succeeded', 'node.prerequisites'];
+const wakingKinds = ['probe.answered', 'task.succeeded', 'node.prerequisites'];
 
 export const probePromotes = (services: SweepServices) =>
   verdictSweep(services, {
     name: 'probe-promotes',
     every_seconds: 5,
-    woken_by: (kind) => wakers.includes(kind),
+    isWokenBy: (kind) => wakingKinds.includes(kind),
     async find(tx, now, limit, except) {
       const proven = await lockProvenNodes(tx, limit, except);
       return proven.map((node) => ({

@@ -4,9 +4,9 @@
  * `isDue` in store/supervision/past-deadline.ts, for every deadline rule on nodes.
  */
 import type { Driver } from '../../drivers/driver.ts';
-import { blameFor } from '../../lifecycle/findings/launch-blame.ts';
+import { findLaunchBlame } from '../../lifecycle/findings/launch-blame.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
-import { type OpenLaunchStep, openLaunchSteps } from '../../store/supervision/launch-steps.ts';
+import { type OpenLaunchStep, readOpenLaunchSteps } from '../../store/supervision/launch-steps.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { defineDeadlineRule } from './define-deadline-rule.ts';
 
@@ -22,13 +22,13 @@ export const provisionDeadline = (services: SweepServices) =>
     name: 'provision-deadline',
     from: 'provisioning',
     to: 'failed',
-    reason: (waited, { waiting_for }, blame = blameFor(null, waiting_for)) => `${blame.says} (${waited})`,
+    reason: (waited, { waiting_for }, blame = findLaunchBlame(null, waiting_for)) => `${blame.says} (${waited})`,
     async blame(tx, due) {
-      const steps = await openLaunchSteps(tx, due);
+      const steps = await readOpenLaunchSteps(tx, due);
       return ({ node_id, waiting_for }) => {
         const step = steps.get(node_id);
         const owner_layer = step ? ownerOf(services.drivers.get(step.driver), step) : null;
-        return blameFor(step ? { ...step, owner_layer } : null, waiting_for);
+        return findLaunchBlame(step ? { ...step, owner_layer } : null, waiting_for);
       };
     },
   });

@@ -13,10 +13,10 @@ const batch = 500;
 export const releaseDeadline = ({ db, environment }: SweepServices): Sweep => ({
   name: 'release-deadline',
   every_seconds: 2,
-  woken_by: (kind) => kind === 'operation.failed',
+  isWokenBy: (kind) => kind === 'operation.failed',
   // A release that has used up its tries writes this verdict itself, in the name of this rule, so
   // decisions are counted from evidence.
-  decided_by: ({ kind, data }) => kind === 'allocation.release_failed' && data.by === 'release-deadline',
+  isDecision: ({ kind, data }) => kind === 'allocation.release_failed' && data.by === 'release-deadline',
   run: (now) =>
     db.transaction(async (tx) => {
       const overdue = await lockLostReleases(tx, now, batch);

@@ -1,4 +1,4 @@
-/** `release-retry`: release_failed → releasing, after growing pauses, as often as it takes. */
+/** `release-retry`: release_failed → releasing, after growing pauses, without a limit on tries. */
 import { newCorrelationId } from '../../base/ids.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { releaseIn } from '../../operations/release/release-requests.ts';

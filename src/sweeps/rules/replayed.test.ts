@@ -10,7 +10,7 @@ import type { PoolDocument } from '../../contract/pool.ts';
 import type { History, RecordedBoot, ReplayPolicy } from '../../lifecycle/replay/history.ts';
 import { replaySteps, replayTotal } from '../../lifecycle/replay/replay.ts';
 import { recordReport } from '../../store/agents/reports.ts';
-import { readHistory, replayPolicyOf } from '../../store/replay/replay-history.ts';
+import { readHistory, toReplayPolicy } from '../../store/replay/replay-history.ts';
 import { noteAdvance } from '../../store/transitions/advance.ts';
 import type { NodeMove } from '../../store/transitions/node-move.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
@@ -108,11 +108,11 @@ describe('boots', () => {
   /** Whether the machine was given up or arrived, and when. */
   const outcomeOf = ({ given_up, ended_at }: Pick<RecordedBoot, 'given_up' | 'ended_at'>) =>
     given_up ? { verdict: 'failed', at: given_up.at } : { verdict: 'starting', at: ended_at };
-  const place = (node_id: string) => Number(node_id.split('_').at(-1));
+  const machineNumber = (node_id: string) => Number(node_id.split('_').at(-1));
 
   test.for(pairs(Object.keys(policies)))('recorded under %s predict the verdicts of %s', async ([was, would]) => {
     const [past, other] = [await historyOf(was), await historyOf(would)];
-    const proposed = replayPolicyOf(
+    const proposed = toReplayPolicy(
       external({ budgets: policies[would as keyof typeof policies] }),
       fixture.environment,
     );
@@ -121,12 +121,12 @@ describe('boots', () => {
     const provisions = ({ boots }: History) => boots.filter(({ phase }) => phase === 'provision');
     expect(provisions(past)).toHaveLength(machines.length);
     for (const boot of provisions(past)) {
-      const truth = provisions(other).find(({ node_id }) => place(node_id) === place(boot.node_id));
+      const truth = provisions(other).find(({ node_id }) => machineNumber(node_id) === machineNumber(boot.node_id));
       const difference = differences.find(({ node_id }) => node_id === boot.node_id);
       if (difference && !difference.sure) continue;
       const { verdict, at } = difference?.would_be ?? outcomeOf(boot);
-      expect({ machine: machines[place(boot.node_id) - 1], verdict, at }).toEqual({
-        machine: machines[place(boot.node_id) - 1],
+      expect({ machine: machines[machineNumber(boot.node_id) - 1], verdict, at }).toEqual({
+        machine: machines[machineNumber(boot.node_id) - 1],
         ...outcomeOf(truth ?? boot),
       });
     }
@@ -178,25 +178,25 @@ describe('silences', () => {
     }
   });
 
-  const place = (node_id: string) => Number(node_id.split('_').at(-1));
+  const machineNumber = (node_id: string) => Number(node_id.split('_').at(-1));
   const offlineAt = (history: History, machine: number) =>
-    history.absences.find(({ node_id }) => place(node_id) === machine)?.at.getTime();
+    history.absences.find(({ node_id }) => machineNumber(node_id) === machine)?.at.getTime();
 
   test.for(pairs(Object.keys(policies)))(
     'recorded under %s predict when %s marks nodes offline',
     async ([was, would]) => {
       const [past, other] = [await historyOf(was), await historyOf(would)];
       const heartbeat = { interval_seconds: 5, stale_after_seconds: policies[would as keyof typeof policies] };
-      const proposed = replayPolicyOf(external({ heartbeat, brake }), fixture.environment);
+      const proposed = toReplayPolicy(external({ heartbeat, brake }), fixture.environment);
       const { differences, unknowns } = replay(past, proposed);
       const undecided = new Set(unknowns.flatMap(({ node_ids }) => node_ids));
       for (const { node_id, at } of past.absences) {
         if (undecided.has(node_id)) continue;
         const difference = differences.find((each) => each.node_id === node_id);
         const predicted = difference ? difference.would_be.at?.getTime() : at.getTime();
-        expect([silences[place(node_id) - 1], predicted]).toEqual([
-          silences[place(node_id) - 1],
-          offlineAt(other, place(node_id)),
+        expect([silences[machineNumber(node_id) - 1], predicted]).toEqual([
+          silences[machineNumber(node_id) - 1],
+          offlineAt(other, machineNumber(node_id)),
         ]);
       }
       const isStricter = policies[would as keyof typeof policies] < policies[was as keyof typeof policies];

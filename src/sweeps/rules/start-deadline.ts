@@ -20,5 +20,5 @@ export const startDeadline = (services: SweepServices) =>
     to: 'failed',
     where: [['silent'], ['incomplete']],
     reason: (waited, { prerequisites }) => `start-up timed out: ${problems[prerequisites ?? 'met']} (${waited})`,
-    refused: (waited, refusal) => `start-up timed out: ${refusal} (${waited})`,
+    refusedReason: (waited, refusal) => `start-up timed out: ${refusal} (${waited})`,
   });

@@ -27,7 +27,7 @@ const silentAt = staleSeconds + 1;
 const actor = { kind: 'person', token_id: 't', name: 'op' } as never;
 
 const readHolds = () => readOpenHolds(fixture.db);
-const heldBy = async (ids: readonly NodeId[]) => (await fixture.readNodes(ids)).flatMap((node) => node.held ?? []);
+const readHeld = async (ids: readonly NodeId[]) => (await fixture.readNodes(ids)).flatMap((node) => node.held ?? []);
 const resume = (hold: HoldRow | undefined, seconds: number) =>
   fixture.db.transaction((tx) =>
     resumeHolds(
@@ -59,7 +59,7 @@ test('decides on nodes that fail one by one until the threshold, then holds', as
   for (let i = 0; i < min_nodes; i++) await fixture.beat(ids.slice(i, i + 1), fixture.at(i));
   for (let i = 0; i < min_nodes; i++)
     expect(await runPass(silentAt + i), `node ${i + 1}`).toBe(i < min_nodes - 1 ? 1 : 0);
-  const [held] = await heldBy(ids);
+  const [held] = await readHeld(ids);
   expect(held).toMatchObject({ rule: 'liveness', to: 'offline', kind: 'mass-failure' });
 });
 
@@ -77,10 +77,10 @@ test('a hold lasts its full time, then releases two nodes a minute, each when an
     const at = holdEnd + minute * 60;
     expect(await runPass(at), `minute ${minute}`).toBe(2);
     for (const later of [1, 30, 59]) expect(await runPass(at + later)).toBe(0);
-    const secondsToTurn = (await heldBy(ids)).map(({ held_until }) =>
+    const secondsToRelease = (await readHeld(ids)).map(({ held_until }) =>
       secondsBetween(fixture.at(at), new Date(held_until)),
     );
-    expect(secondsToTurn.sort((a, b) => a - b)).toEqual(
+    expect(secondsToRelease.sort((a, b) => a - b)).toEqual(
       Array.from({ length: 38 - minute * 2 }, (_, index) => 60 * Math.ceil((index + 1) / 2)),
     );
   }
@@ -109,10 +109,10 @@ test('releases nodes that send heartbeats again', async () => {
   await runPass(silentAt);
   await fixture.beat(ids.slice(0, 5), fixture.at(silentAt + 10));
   await runPass(silentAt + 11);
-  expect(await heldBy(ids)).toHaveLength(15);
+  expect(await readHeld(ids)).toHaveLength(15);
   await fixture.beat(ids, fixture.at(silentAt + 20));
   await runPass(silentAt + 21);
-  expect(await heldBy(ids)).toEqual([]);
+  expect(await readHeld(ids)).toEqual([]);
   await runPass(silentAt + 22);
   expect(await readHolds()).toEqual([]);
   expect(await fixture.countStatuses(ids)).toEqual({ ready: 20 });
@@ -129,7 +129,7 @@ test('adds up the failures of the pools of a zone and opens one hold for the zon
   const [hold, ...more] = await readHolds();
   expect(more).toEqual([]);
   expect(hold).toMatchObject({ scope: 'zone', name: 'eu-1', negative: silentIds.length, population: 20 });
-  expect(new Set((await heldBy(silentIds)).map((held) => held.hold))).toEqual(new Set([hold?.hold_id]));
+  expect(new Set((await readHeld(silentIds)).map((held) => held.hold))).toEqual(new Set([hold?.hold_id]));
   await resume(hold, silentAt + 30);
   expect(await runPass(silentAt + 30)).toBe(silentIds.length);
 });
@@ -152,7 +152,7 @@ test('holds few failing nodes of a second pool if the zone as a whole fails', as
   const secondPoolIds = await fixture.addNodes({ pool: 'b', count: min_nodes - 2 });
   await fixture.addNodes({ pool: 'b', count: 17, last_seen_at: fixture.at(300) });
   expect(await runPass(silentAt)).toBe(0);
-  expect(await heldBy(secondPoolIds)).toHaveLength(secondPoolIds.length);
+  expect(await readHeld(secondPoolIds)).toHaveLength(secondPoolIds.length);
 });
 
 test('opens a hold even if another replica has locked half of the failing nodes', async () => {

@@ -1,11 +1,11 @@
 /**
- * Applies maintenance windows and the mass-failure brake to the verdicts of a rule: some may be
- * written now, the others are held for a reason and until a time.
+ * Applies maintenance windows and the mass-failure brake to the verdicts of a rule. Some verdicts
+ * may be written now. The others are held until a time, with a reason.
  */
 import { type Clock, secondsLater } from '../../base/clock.ts';
 import { type NodeId, newHoldId } from '../../base/ids.ts';
 import type { Held } from '../../contract/node.ts';
-import { type BrakeDecision, type BrakePolicy, type PhaseCounts, resumesAt } from '../../lifecycle/brake/brake.ts';
+import { type BrakeDecision, type BrakePolicy, type PhaseCounts, resumeTime } from '../../lifecycle/brake/brake.ts';
 import {
   type NodeRule,
   type NodeRuleName,
@@ -16,15 +16,15 @@ import {
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import type { JudgedNode } from '../../store/rows/judged.ts';
-import { activeWindows, coversNode, labelsOf, type MaintenanceRow } from '../../store/rows/maintenance.ts';
+import { coversNode, listActiveWindows, type MaintenanceRow, readNodeLabels } from '../../store/rows/maintenance.ts';
 import {
+  countPopulation,
+  countPopulationsUpTo,
+  countRecentVerdicts,
+  findRulesWithRecentVerdicts,
   type HoldRow,
   openHold,
-  populationOf,
-  populationsUpTo,
   readBrakeState,
-  recentVerdicts,
-  rulesWithRecentVerdicts,
   type Scope,
 } from '../../store/supervision/brake.ts';
 import type { ScopeCount } from '../../store/supervision/past-deadline.ts';
@@ -35,8 +35,8 @@ export interface Candidate {
   to: NodeStatus;
 }
 
-export interface Braked<C extends Candidate> {
-  go: C[];
+export interface BrakeResult<C extends Candidate> {
+  allowed: C[];
   held: { node: JudgedNode; held: Held }[];
 }
 
@@ -86,12 +86,12 @@ async function fillPopulations(tx: Transaction, states: ScopeState[], rule: Node
     ...scope,
     max: Math.min(maxCount, Math.ceil((counts.due + counts.recent) / policy.fraction) + 1),
   }));
-  const populations = await populationsUpTo(tx, queries, rule.phase);
+  const populations = await countPopulationsUpTo(tx, queries, rule.phase);
   for (const [index, { counts }] of undecided.entries())
     counts.population = recentBesidesPhase(rule.phase, counts.recent) + (populations[index] ?? 0);
 }
 
-const massReason = (rule: string, { scope, name }: Scope, counts: PhaseCounts, window_seconds: number) =>
+const describeMassFailure = (rule: string, { scope, name }: Scope, counts: PhaseCounts, window_seconds: number) =>
   `${counts.due + counts.recent} of ${counts.population} machines in ${scope} ${name} would be ${rule === 'rescue-over' ? 'destroyed' : 'given up'} within ${window_seconds} s`;
 
 /** A hold that a person resumed, or that expired, releases its nodes. They open no other hold. */
@@ -122,16 +122,16 @@ async function decideScopes(
   const scopes = distinctScopes(nodes);
   const pools = scopes.flatMap(({ scope, name }) => (scope === 'pool' ? [name] : []));
   const { holds, recent, policies } = await readBrakeState(tx, rule, secondsLater(now, -brake.window_seconds), pools);
-  const readOpenHolds = new Map(holds.map((hold) => [keyOf(hold), hold]));
-  const lastMinute = readOpenHolds.size > 0 ? await recentVerdicts(tx, rule, secondsLater(now, -60)) : [];
+  const openHolds = new Map(holds.map((hold) => [keyOf(hold), hold]));
+  const lastMinute = openHolds.size > 0 ? await countRecentVerdicts(tx, rule, secondsLater(now, -60)) : [];
   const isUnhandled = (count: ScopeCount) =>
-    !scopesOf(count).some((scope) => isReleasing(readOpenHolds.get(keyOf(scope)), now));
+    !scopesOf(count).some((scope) => isReleasing(openHolds.get(keyOf(scope)), now));
   const unhandled = { due: due.filter(isUnhandled), recent: recent.filter(isUnhandled) };
   const states = scopes.flatMap((scope): ScopeState[] => {
     const own = scope.scope === 'pool' ? policies.get(scope.name) : undefined;
     // Verdicts on an observe-only pool are only recorded, so there is nothing to hold back.
-    if (own?.observed) return [];
-    const currentHold = readOpenHolds.get(keyOf(scope));
+    if (own?.isObserveOnly) return [];
+    const currentHold = openHolds.get(keyOf(scope));
     const counts = {
       due: countIn(unhandled.due, scope),
       // After a hold, verdicts are paced per minute, whatever the window of the brake.
@@ -155,13 +155,14 @@ async function decideScopes(
     const needsHold = (node: Placed) => node[scope.scope] === scope.name && !isHeld(decisions, node);
     if (!nodes.some(needsHold)) continue;
     counts.population =
-      recentBesidesPhase(nodeRules[rule].phase, counts.recent) + (await populationOf(tx, scope, nodeRules[rule].phase));
+      recentBesidesPhase(nodeRules[rule].phase, counts.recent) +
+      (await countPopulation(tx, scope, nodeRules[rule].phase));
     const hold = await openHold(tx, {
       hold_id: newHoldId(clock),
       kind: 'mass-failure',
       rule,
       ...scope,
-      reason: massReason(rule, scope, counts, brake.window_seconds),
+      reason: describeMassFailure(rule, scope, counts, brake.window_seconds),
       negative: counts.due + counts.recent,
       population: counts.population,
       since: now,
@@ -184,14 +185,14 @@ export const countByScope = (nodes: readonly Placed[]): ScopeCount[] => {
 };
 
 /** Maps each node under maintenance to its window. */
-async function windowsByNode(
+async function findWindows(
   tx: Transaction,
   windows: readonly MaintenanceRow[],
   candidates: readonly Candidate[],
 ): Promise<Map<NodeId, MaintenanceRow>> {
   if (windows.length === 0) return new Map();
   const ids = candidates.map(({ node }) => node.node_id);
-  const labels = await labelsOf(tx, ids);
+  const labels = await readNodeLabels(tx, ids);
   return new Map(
     candidates.flatMap(({ node }) => {
       const placed = { ...node, labels: labels.get(node.node_id) ?? {} };
@@ -212,22 +213,22 @@ export async function applyBrake<C extends Candidate>(
   candidates: C[],
   others: readonly ScopeCount[],
   now: Date,
-): Promise<Braked<C>> {
+): Promise<BrakeResult<C>> {
   const { negative, en_masse } = nodeRules[rule];
-  const result: Braked<C> = { go: [], held: [] };
+  const result: BrakeResult<C> = { allowed: [], held: [] };
   if (candidates.length === 0) return result;
-  const windows = negative ? await activeWindows(tx, now) : [];
-  if (windows.length === 0 && en_masse !== 'hold') return { go: candidates, held: [] };
-  const windowOf = await windowsByNode(tx, windows, candidates);
-  const unblocked = candidates.filter(({ node }) => !windowOf.has(node.node_id)).map(({ node }) => node);
+  const windows = negative ? await listActiveWindows(tx, now) : [];
+  if (windows.length === 0 && en_masse !== 'hold') return { allowed: candidates, held: [] };
+  const windowByNode = await findWindows(tx, windows, candidates);
+  const unblocked = candidates.filter(({ node }) => !windowByNode.has(node.node_id)).map(({ node }) => node);
   const counts = countByScope(unblocked);
   const decisions =
     en_masse === 'hold'
       ? await decideScopes(tx, services, rule, counts, [...counts, ...others], now)
       : new Map<string, ScopeDecision>();
-  if (windowOf.size === 0 && [...decisions.values()].every(({ decision }) => decision.allow === 'all'))
-    return { go: candidates, held: [] };
-  const reached = new Map<string, number>();
+  if (windowByNode.size === 0 && [...decisions.values()].every(({ decision }) => decision.allow === 'all'))
+    return { allowed: candidates, held: [] };
+  const countedByScope = new Map<string, number>();
 
   const hold = ({ node, to }: C, kind: Held['kind'], hold_id: string, reason: string, held_until: Date) => {
     const since = node.held?.hold === hold_id ? node.held.since : now.toISOString();
@@ -239,7 +240,7 @@ export async function applyBrake<C extends Candidate>(
 
   for (const candidate of candidates) {
     const { node } = candidate;
-    const window = windowOf.get(node.node_id);
+    const window = windowByNode.get(node.node_id);
     if (window) {
       hold(candidate, 'maintenance', window.name, `maintenance ${window.name}`, window.ends_at);
       continue;
@@ -247,17 +248,19 @@ export async function applyBrake<C extends Candidate>(
     const keys = scopesOf(node).map(keyOf);
     const blockingKey = keys.find((key) => {
       const decision = decisions.get(key)?.decision;
-      return decision?.allow === 'none' || (decision?.allow === 'some' && (reached.get(key) ?? 0) >= decision.now);
+      return (
+        decision?.allow === 'none' || (decision?.allow === 'some' && (countedByScope.get(key) ?? 0) >= decision.now)
+      );
     });
-    for (const key of keys) reached.set(key, (reached.get(key) ?? 0) + 1);
+    for (const key of keys) countedByScope.set(key, (countedByScope.get(key) ?? 0) + 1);
     const blocker = blockingKey === undefined ? undefined : decisions.get(blockingKey);
     if (!blocker?.hold) {
-      result.go.push(candidate);
+      result.allowed.push(candidate);
       continue;
     }
     const { decision } = blocker;
-    const position = (reached.get(blockingKey ?? '') ?? 1) - 1 - (decision.allow === 'some' ? decision.now : 0);
-    const until = decision.allow === 'some' ? resumesAt(position, decision.per_minute, now) : blocker.hold.held_until;
+    const position = (countedByScope.get(blockingKey ?? '') ?? 1) - 1 - (decision.allow === 'some' ? decision.now : 0);
+    const until = decision.allow === 'some' ? resumeTime(position, decision.per_minute, now) : blocker.hold.held_until;
     hold(candidate, 'mass-failure', blocker.hold.hold_id, blocker.hold.reason, until);
   }
   return result;
@@ -269,7 +272,7 @@ export async function applyBrake<C extends Candidate>(
  */
 export async function pauseLaunches(tx: Transaction, services: BrakeServices, now: Date): Promise<void> {
   const since = secondsLater(now, -services.environment.brake.window_seconds);
-  const busy = await rulesWithRecentVerdicts(tx, pausingRules, since);
+  const busy = await findRulesWithRecentVerdicts(tx, pausingRules, since);
   for (const rule of pausingRules)
-    if (busy.has(rule)) await decideScopes(tx, services, rule, await recentVerdicts(tx, rule, since), [], now);
+    if (busy.has(rule)) await decideScopes(tx, services, rule, await countRecentVerdicts(tx, rule, since), [], now);
 }

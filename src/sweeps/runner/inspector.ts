@@ -45,7 +45,7 @@ export function createInspector({ clock, drivers, installation }: InspectorServi
   const observe = (machine: ExpectedMachine, driver: Driver): Promise<Observation> => {
     pendingRequests.set(driver.name, (pendingRequests.get(driver.name) ?? 0) + 1);
     return driver
-      .observe(targetOf(machine))
+      .inspect(targetOf(machine))
       .finally(() => pendingRequests.set(driver.name, (pendingRequests.get(driver.name) ?? 1) - 1));
   };
 

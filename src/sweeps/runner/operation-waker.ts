@@ -4,7 +4,7 @@
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Engine } from '../../engine/engine.ts';
-import { runningHere } from '../../store/operations/executions.ts';
+import { findRunningOperations } from '../../store/operations/executions.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 
 /**
@@ -31,7 +31,7 @@ const dequeueKinds = ['allocation.releasing', 'allocation.failed'];
 const mayServeQueue = (fact: Evidence) =>
   capacityKinds.includes(fact.kind) || (dequeueKinds.includes(fact.kind) && !fact.node_id);
 
-export function operationWaker(
+export function createOperationWaker(
   db: Queryable,
   engine: Engine,
   replica_id: string,
@@ -51,10 +51,10 @@ export function operationWaker(
     }
   };
   return (fact) => {
-    if (mayServeQueue(fact)) void wake('waiting', () => runningHere(db, replica_id, 'waiting'));
+    if (mayServeQueue(fact)) void wake('waiting', () => findRunningOperations(db, replica_id, 'waiting'));
     if (isAwaited(fact) && (fact.node_id || fact.allocation_id)) {
       const subject = { node_id: fact.node_id, allocation_id: fact.allocation_id };
-      void wake(`${fact.node_id} ${fact.allocation_id}`, () => runningHere(db, replica_id, subject));
+      void wake(`${fact.node_id} ${fact.allocation_id}`, () => findRunningOperations(db, replica_id, subject));
     }
   };
 }

@@ -4,7 +4,7 @@
  * verdict then reports plain silence.
  */
 import type { Evidence } from '../../contract/evidence/evidence.ts';
-import { isStillRefused, type RefusedBeats, refusedBeatsIn } from '../../lifecycle/findings/refused-beats.ts';
+import { isStillRefused, type RefusedBeats, readRefusedBeats } from '../../lifecycle/findings/refused-beats.ts';
 
 export interface Refusals {
   observe(fact: Evidence): void;
@@ -12,10 +12,10 @@ export interface Refusals {
    * Returns why heartbeats are refused, in the short form because tenants see it too. Null if none
    * was refused, or one was accepted since.
    */
-  why(node_instance_id: string | null, last_seen_at: Date | null, now: Date): string | null;
+  findReason(node_instance_id: string | null, last_seen_at: Date | null, now: Date): string | null;
 }
 
-export const refusedInWords = (why: string): string => `its heartbeats arrive and are refused, for ${why}`;
+export const describeRefusal = (why: string): string => `its heartbeats arrive and are refused, for ${why}`;
 /** The machine is not to blame: an operator issued or revoked its relay's token. */
 export const ownerOfRefusal = { owner_layer: 'operator' } as const;
 
@@ -26,7 +26,7 @@ export function createRefusals(): Refusals {
   const refusedBeats = new Map<string, RefusedBeats>();
   return {
     observe(fact) {
-      const refused = refusedBeatsIn(fact, String(fact.data.pool));
+      const refused = readRefusedBeats(fact, String(fact.data.pool));
       const id = fact.node_instance_id;
       if (!refused || !id) return;
       refusedBeats.delete(id);
@@ -34,7 +34,7 @@ export function createRefusals(): Refusals {
       if (refusedBeats.size >= maxEntries && oldest !== undefined) refusedBeats.delete(oldest);
       refusedBeats.set(id, refused);
     },
-    why(node_instance_id, last_seen_at, now) {
+    findReason(node_instance_id, last_seen_at, now) {
       const refused = refusedBeats.get(node_instance_id ?? '');
       return refused && isStillRefused(refused, last_seen_at, now) ? refused.in_short : null;
     },

@@ -1,4 +1,7 @@
-/** Runs each sweep by timer, evidence or nudge, one run at a time, and records the last run. */
+/**
+ * Runs each sweep when its timer fires, when evidence wakes it, or on `nudge`. A sweep never
+ * overlaps itself. Keeps each sweep's totals and the result of its last run.
+ */
 import { type Clock, moment, now } from '../../base/clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
@@ -6,15 +9,17 @@ import type { Sweep, SweepReport } from './sweep.ts';
 
 export interface SweepStatus {
   name: string;
+  every_seconds: number;
   runs: number;
   decided: number;
   held: number;
+  /** Verdicts that were only recorded, for an observe-only pool. */
   would_have: number;
   last_run_at: Date | null;
   last_seconds: number | null;
-  /** The largest lateness among the verdicts of the last run that decided anything. */
+  /** The largest delay among the verdicts of the last batch that reported delays. */
   lateness_seconds: number | null;
-  /** The sweep decided nothing, because this replica is not sure that it receives heartbeats. */
+  /** See `SweepReport`. */
   waiting: boolean;
   error: string | null;
   failed_at: Date | null;
@@ -22,20 +27,31 @@ export interface SweepStatus {
 
 export interface SweepRunner {
   start(): void;
-  /** Runs a sweep now; resolves after a run that began after this call. */
+  /** Runs a sweep now, or right after its current run. Resolves when that new run has ended. */
   nudge(name: string): Promise<void>;
   observe(fact: Evidence): void;
+  /** Runs every sweep now, because those that waited for the end of a restoration may act again. */
+  resume(): void;
   statuses(): SweepStatus[];
-  stop(): Promise<void>;
+  /**
+   * Starts no more runs of any sweep. Resolves when the current runs have ended. With `names`,
+   * waits only for those sweeps; to wait for all, call it again without names.
+   */
+  stop(names?: readonly string[]): Promise<void>;
 }
 
-/** Starting all sweeps at once would open every connection of the pool and then leave them idle. */
+/**
+ * Starting all sweeps at once would open every connection of the database connection pool, and then
+ * leave them idle.
+ */
 const startGapMs = 20;
-/** A sweep that failed because the store is away runs again after this time, not its interval. */
+/** The longest pause before a sweep runs again after the store was unavailable. */
 const storeRetrySeconds = 2;
 
+const pausedReport: SweepReport = { decided: 0, waiting: true };
+
 function addToStatus(status: SweepStatus, report: SweepReport, sweep: Sweep): void {
-  if (!sweep.decided_by) status.decided += report.decided;
+  if (!sweep.isDecision) status.decided += report.decided;
   status.held += report.held ?? 0;
   status.would_have += report.would_have ?? 0;
   status.waiting = report.waiting ?? false;
@@ -47,13 +63,16 @@ export function createSweepRunner(options: {
   sweeps: Sweep[];
   clock: Clock;
   onError: (name: string, error: unknown) => void;
+  /** While this returns true, only sweeps with `runsAfterRestore` run. */
+  isObserving?: () => boolean;
 }): SweepRunner {
-  const { clock } = options;
-  let stopped = false;
+  const { clock, isObserving = () => false } = options;
+  let isStopped = false;
 
   const sweepLoops = options.sweeps.map((sweep) => {
     const status: SweepStatus = {
       name: sweep.name,
+      every_seconds: sweep.every_seconds,
       runs: 0,
       decided: 0,
       held: 0,
@@ -66,7 +85,7 @@ export function createSweepRunner(options: {
       failed_at: null,
     };
     let running: Promise<void> | undefined;
-    let again: Promise<void> | undefined;
+    let queuedRun: Promise<void> | undefined;
     let cancelTimer: () => void = () => {};
     let timerAtMs = Number.POSITIVE_INFINITY;
 
@@ -82,8 +101,9 @@ export function createSweepRunner(options: {
       const startedMs = clock.monotonicMs();
       let waitSeconds = sweep.every_seconds;
       try {
-        for (let more = true; more && !stopped; ) {
-          const report = await sweep.run(now(clock));
+        for (let more = true; more && !isStopped; ) {
+          const isPaused = !sweep.runsAfterRestore && isObserving();
+          const report = isPaused ? pausedReport : await sweep.run(now(clock));
           addToStatus(status, report, sweep);
           more = report.more ?? false;
           waitSeconds = Math.min(sweep.every_seconds, Math.max(0, report.next_in_seconds ?? Number.POSITIVE_INFINITY));
@@ -99,18 +119,19 @@ export function createSweepRunner(options: {
       status.runs++;
       status.last_run_at = now(clock);
       status.last_seconds = (clock.monotonicMs() - startedMs) / 1000;
-      // A run that evidence scheduled during this one keeps its time.
-      if (!stopped) runAt(Math.min(timerAtMs, clock.nowMs() + waitSeconds * 1000));
+      // Evidence may have scheduled an earlier time during this run (see `runBy`); keep the earlier
+      // one.
+      if (!isStopped) runAt(Math.min(timerAtMs, clock.nowMs() + waitSeconds * 1000));
     };
 
     const trigger = (): Promise<void> => {
-      if (stopped) return Promise.resolve();
+      if (isStopped) return Promise.resolve();
       if (running) {
-        again ??= running.then(() => {
-          again = undefined;
+        queuedRun ??= running.then(() => {
+          queuedRun = undefined;
           return trigger();
         });
-        return again;
+        return queuedRun;
       }
       running = runOnce().finally(() => {
         running = undefined;
@@ -119,7 +140,7 @@ export function createSweepRunner(options: {
     };
 
     const runBy = (at: Date) => {
-      if (stopped) return;
+      if (isStopped) return;
       if (running) timerAtMs = Math.min(timerAtMs, at.getTime());
       else if (at.getTime() < timerAtMs) runAt(at.getTime());
     };
@@ -129,10 +150,8 @@ export function createSweepRunner(options: {
       status,
       trigger,
       runBy,
-      settle: async () => {
-        cancelTimer();
-        await running;
-      },
+      cancel: () => cancelTimer(),
+      currentRun: () => running,
     };
   });
 
@@ -145,16 +164,21 @@ export function createSweepRunner(options: {
     },
     observe(fact) {
       for (const { sweep, status, trigger, runBy } of sweepLoops) {
-        if (sweep.decided_by?.(fact)) status.decided += 1;
-        if (sweep.woken_by?.(fact.kind)) void trigger();
-        const due = sweep.due_by?.(fact);
+        if (sweep.isDecision?.(fact)) status.decided += 1;
+        if (sweep.isWokenBy?.(fact.kind)) void trigger();
+        const due = sweep.dueTimeFrom?.(fact);
         if (due) runBy(due);
       }
     },
-    statuses: () => sweepLoops.map((loop) => ({ ...loop.status })),
-    async stop() {
-      stopped = true;
-      await Promise.all(sweepLoops.map((loop) => loop.settle()));
+    resume() {
+      for (const { trigger } of sweepLoops) void trigger();
+    },
+    statuses: () => sweepLoops.map(({ sweep, status }) => ({ ...status, every_seconds: sweep.every_seconds })),
+    async stop(names) {
+      isStopped = true;
+      const isAwaited = ({ sweep }: { sweep: Sweep }) => !names || names.includes(sweep.name);
+      for (const loop of sweepLoops) loop.cancel();
+      await Promise.all(sweepLoops.filter(isAwaited).map((loop) => loop.currentRun()));
     },
   };
 }

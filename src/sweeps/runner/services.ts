@@ -4,6 +4,7 @@
 import type { Log } from '../../base/telemetry/log.ts';
 import type { Engine } from '../../engine/engine.ts';
 import type { OperationServices } from '../../operations/runtime/services.ts';
+import type { RestorationWatch } from '../../store/backup/restoration-watch.ts';
 import type { IngestWatch } from './ingest.ts';
 import type { Refusals } from './refusals.ts';
 import type { Suspects } from './suspects.ts';
@@ -15,6 +16,7 @@ export interface SweepServices extends OperationServices {
    * Checked before any negative verdict: a replica that misses heartbeats must not judge silence.
    */
   ingest: IngestWatch;
+  restoration: RestorationWatch;
   suspects: Suspects;
   refusals: Refusals;
   log: Pick<Log, 'warn'>;

@@ -48,7 +48,7 @@ test('finds every silent node by its threshold, at any time of its last heartbea
   const { db, countReads } = recordingDatabase();
   const suspects = createSuspects(db, fixture.services.ingest);
   for (let seconds = 0; seconds < 2 * staleSeconds; seconds += 0.5) {
-    const foundIds = (await suspects.at(fixture.at(seconds)))
+    const foundIds = (await suspects.list(fixture.at(seconds)))
       .filter(({ due_ms }) => due_ms <= fixture.at(seconds).getTime())
       .map(({ node_id }) => node_id);
     const silent = ids.filter((_, i) => (beats[i] ?? 0) + staleSeconds <= seconds);
@@ -87,7 +87,7 @@ test('reads nodes with longer stale times less often, and still finds them in ti
   const longest = Math.max(...stales) + stales.length + 1;
   const step = suspects.everySeconds() / 2;
   for (let seconds = 0; seconds <= longest; seconds += step)
-    for (const { node_id } of await suspects.at(fixture.at(seconds)))
+    for (const { node_id } of await suspects.list(fixture.at(seconds)))
       if (!firstFoundAt.has(node_id)) firstFoundAt.set(node_id, seconds);
   for (const [index, stale_seconds] of stales.entries()) {
     const first = firstFoundAt.get(ids[index] as NodeId) ?? Number.POSITIVE_INFINITY;
@@ -133,18 +133,18 @@ test('finds a node by its shorter interval once that is assigned', async () => {
   };
   const suspects = createSuspects(fixture.db, fixture.services.ingest);
   await storeBeat(1, 125);
-  expect(await suspects.at(fixture.at(2))).toEqual([]);
+  expect(await suspects.list(fixture.at(2))).toEqual([]);
   await storeBeat(126, 10);
-  expect(await suspects.at(fixture.at(127))).toEqual([]);
+  expect(await suspects.list(fixture.at(127))).toEqual([]);
   await storeBeat(136, 10);
   const due_ms = fixture.at(136 + staleSeconds).getTime();
-  expect(await suspects.at(fixture.at(136 + staleSeconds - 1))).toEqual([{ node_id: id, due_ms }]);
+  expect(await suspects.list(fixture.at(136 + staleSeconds - 1))).toEqual([{ node_id: id, due_ms }]);
 });
 
 test('reads once for concurrent callers', async () => {
   const { db, countReads } = recordingDatabase();
   const suspects = createSuspects(db, fixture.services.ingest);
-  await Promise.all([suspects.at(fixture.at(0)), suspects.at(fixture.at(0)), suspects.at(fixture.at(0.1))]);
+  await Promise.all([suspects.list(fixture.at(0)), suspects.list(fixture.at(0)), suspects.list(fixture.at(0.1))]);
   expect(countReads((values) => values[2] === 0)).toBe(1);
 });
 
@@ -153,14 +153,14 @@ test('rejects if the read fails, and reads again for the next caller', async () 
   const { db, failNext } = recordingDatabase();
   const suspects = createSuspects(db, fixture.services.ingest);
   failNext();
-  await expect(suspects.at(fixture.at(staleSeconds))).rejects.toThrow('the store is away');
-  expect((await suspects.at(fixture.at(staleSeconds))).map(({ node_id }) => node_id)).toEqual(ids);
+  await expect(suspects.list(fixture.at(staleSeconds))).rejects.toThrow('the store is away');
+  expect((await suspects.list(fixture.at(staleSeconds))).map(({ node_id }) => node_id)).toEqual(ids);
 });
 
 test('reads again after the clock was set back', async () => {
   const { db, countReads } = recordingDatabase();
   const suspects = createSuspects(db, fixture.services.ingest);
-  await suspects.at(fixture.at(3600));
-  await suspects.at(fixture.at(0));
+  await suspects.list(fixture.at(3600));
+  await suspects.list(fixture.at(0));
   expect(countReads((values) => values[2] === 0)).toBe(2);
 });

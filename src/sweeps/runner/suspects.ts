@@ -1,11 +1,10 @@
 /**
- * Lists the nodes whose silence may soon be too long, so that liveness and the prober look only at
- * these. Heartbeats are read rarely for it.
+ * Lists the nodes that may soon be silent too long, so that liveness and the prober look only at
+ * these and heartbeats are read rarely.
  *
- * Nodes are classed by stale time, in powers of two. Each class is read three times within its
+ * Nodes are classed by stale time, in powers of two. A class is read three times within its
  * shortest stale time, for nodes that are due within half of that time. So a node is listed at
- * least a sixth of its stale time before it is due. The first class starts at the shortest stale
- * time of any pool and includes nodes without a class. Classes pay off: reading a million nodes as
+ * least a sixth of its stale time before it is due. Without classes, reading a million nodes as
  * often as the first class would cost a fifth of what their heartbeats cost.
  */
 import { secondsLater } from '../../base/clock.ts';
@@ -21,7 +20,7 @@ import type { IngestWatch } from './ingest.ts';
 
 export interface Suspects {
   /** Returns the suspects, sorted by due time; reads heartbeats only if some class is due. */
-  at(now: Date): Promise<readonly Suspect[]>;
+  list(now: Date): Promise<readonly Suspect[]>;
   /** The shortest time between two reads. */
   everySeconds(): number;
 }
@@ -47,11 +46,12 @@ interface Reading {
   suspects: readonly Suspect[];
 }
 
-function classesFrom(tightest: number): Class[] {
-  const first = Math.min(patienceOf(tightest), maxPatience);
+/** The first class starts at the shortest stale time and includes nodes without a class. */
+function listClasses(shortest: number): Class[] {
+  const first = Math.min(patienceOf(shortest), maxPatience);
   const powers = Array.from({ length: maxPatience - first }, (_, index) => first + 1 + index);
   return [
-    { patience: { min: anyPatience.min, max: first }, stale_seconds: tightest },
+    { patience: { min: anyPatience.min, max: first }, stale_seconds: shortest },
     ...powers.map((power) => ({
       patience: { min: power, max: power === maxPatience ? anyPatience.max : power },
       stale_seconds: 2 ** power,
@@ -64,7 +64,7 @@ const soonestFirst = (a: Suspect, b: Suspect) => a.due_ms - b.due_ms;
 export function createSuspects(db: Database, ingest: Pick<IngestWatch, 'tightestStaleSeconds'>): Suspects {
   /** Keyed by the lower bound of the class. */
   const readings = new Map<number, Reading>();
-  let all: readonly Suspect[] = [];
+  let latest: readonly Suspect[] = [];
   let pending: Promise<readonly Suspect[]> | undefined;
 
   const everySeconds = () => Math.max(minIntervalSeconds, ingest.tightestStaleSeconds() / readsPerStaleTime);
@@ -89,16 +89,16 @@ export function createSuspects(db: Database, ingest: Pick<IngestWatch, 'tightest
     // Drop classes that no longer exist because the shortest stale time changed.
     for (const lowerBound of readings.keys())
       if (!classes.some(({ patience }) => patience.min === lowerBound)) readings.delete(lowerBound);
-    all = [...readings.values()].flatMap(({ suspects }) => suspects).sort(soonestFirst);
-    return all;
+    latest = [...readings.values()].flatMap(({ suspects }) => suspects).sort(soonestFirst);
+    return latest;
   };
 
   return {
     everySeconds,
-    at(now) {
+    list(now) {
       if (pending) return pending;
-      const classes = classesFrom(ingest.tightestStaleSeconds());
-      if (classes.every((each) => isCurrent(each, now))) return Promise.resolve(all);
+      const classes = listClasses(ingest.tightestStaleSeconds());
+      if (classes.every((each) => isCurrent(each, now))) return Promise.resolve(latest);
       pending = read(classes, now).finally(() => {
         pending = undefined;
       });

@@ -1,5 +1,5 @@
 /**
- * A sweep applies one rule to all rows that it concerns. It takes no input, may run on every
+ * A sweep applies one rule or job to all rows that it concerns. It takes no input, may run on every
  * replica at the same time, and reports its decisions.
  */
 import type { Evidence } from '../../contract/evidence/evidence.ts';
@@ -16,7 +16,10 @@ export interface SweepReport {
   more?: boolean;
   /** Time until the next verdict is due, if that is before the usual run. */
   next_in_seconds?: number;
-  /** The sweep decided nothing, because this replica is not sure that it receives heartbeats. */
+  /**
+   * The sweep decided nothing: this replica is not sure that it receives heartbeats, or the
+   * database was restored.
+   */
   waiting?: boolean;
 }
 
@@ -28,13 +31,15 @@ export interface Sweep {
    */
   every_seconds: number;
   /** Whether evidence of this kind makes the sweep run at once. */
-  woken_by?: (kind: string) => boolean;
+  isWokenBy?: (kind: string) => boolean;
   /** Returns the time at which the sweep should run because of this evidence. */
-  due_by?: (fact: Evidence) => Date | undefined;
+  dueTimeFrom?: (fact: Evidence) => Date | undefined;
   /**
    * Matches evidence of the sweep's verdicts. Set it if operations write such verdicts too: then
    * evidence is counted instead of the decisions of runs.
    */
-  decided_by?: (fact: Evidence) => boolean;
+  isDecision?: (fact: Evidence) => boolean;
+  /** Runs after a restore too: it changes no machine, no status and no allocation. */
+  runsAfterRestore?: true;
   run(now: Date): Promise<SweepReport>;
 }

@@ -84,8 +84,8 @@ test('rounds the silence up and the limit down, so that the silence never looks 
 test('judges no node while this replica may be missing heartbeats', async () => {
   const ids = await fixture.addNodes({ pool: 'p', count: 3 });
   await fixture.markStored(fixture.at(silentAt));
-  const deafServices = { ...fixture.services, ingest: { ...fixture.services.ingest, isSteady: () => false } };
-  expect(await liveness(deafServices).run(fixture.at(silentAt))).toMatchObject({ decided: 0, waiting: true });
+  const unsteadyServices = { ...fixture.services, ingest: { ...fixture.services.ingest, isSteady: () => false } };
+  expect(await liveness(unsteadyServices).run(fixture.at(silentAt))).toMatchObject({ decided: 0, waiting: true });
   expect(await fixture.countStatuses(ids)).toEqual({ ready: 3 });
 });
 
@@ -160,7 +160,7 @@ test('in an observe-only pool, records and counts the destruction of a node once
 test('retires three nodes with as many statements as one, each with its fence and operation', async () => {
   let statements = 0;
   const { db } = fixture;
-  const counted: typeof db = {
+  const countingDb: typeof db = {
     ...db,
     transaction: (work) =>
       db.transaction((tx) => {
@@ -171,7 +171,7 @@ test('retires three nodes with as many statements as one, each with its fence an
         return work({ ...tx, query });
       }),
   };
-  const rule = rescueOver({ ...fixture.services, db: counted });
+  const rule = rescueOver({ ...fixture.services, db: countingDb });
   const statementCounts: number[] = [];
   // Both counts are below the minimum of the brake.
   for (const [seconds, count] of [

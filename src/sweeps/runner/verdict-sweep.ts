@@ -25,8 +25,8 @@ export interface Verdict extends NodeVerdict {
 export interface VerdictRule {
   name: NodeRuleName;
   every_seconds: number;
-  woken_by?: Sweep['woken_by'];
-  due_by?: Sweep['due_by'];
+  isWokenBy?: Sweep['isWokenBy'];
+  dueTimeFrom?: Sweep['dueTimeFrom'];
   batch?: number;
   /** Does slow reads before the transaction, so that no locks are held meanwhile. */
   prepare?(now: Date): Promise<void>;
@@ -40,7 +40,7 @@ export interface VerdictRule {
   /** Writes the verdicts in place of a plain transition, and returns the nodes that changed. */
   apply?(tx: Transaction, verdicts: Verdict[], now: Date): Promise<JudgedNode[]>;
   /** Returns when the next node is due. */
-  next?(now: Date): Promise<Date | null>;
+  findNextDue?(now: Date): Promise<Date | null>;
 }
 
 const defaultBatch = 500;
@@ -84,23 +84,23 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
               found.map(({ node }) => node.node_id),
             )
           : undefined;
-      const { go, held } = await applyBrake(tx, services, rule.name, found, others ?? [], now);
+      const { allowed, held } = await applyBrake(tx, services, rule.name, found, others ?? [], now);
       await holdNodes(tx, held, now);
       const applied = rule.apply
-        ? await applyAll(rule.apply, tx, go, now)
-        : await writeVerdicts(tx, rule.name, go, now, environment, { tallied: negative });
+        ? await applyAll(rule.apply, tx, allowed, now)
+        : await writeVerdicts(tx, rule.name, allowed, now, environment, { tallied: negative });
       const decided = applied.moved.length;
       return {
         decided,
         held: held.length,
         would_have: applied.observed,
-        lateness_seconds: go.map(({ due_at }) => secondsBetween(due_at, now)),
+        lateness_seconds: allowed.map(({ due_at }) => secondsBetween(due_at, now)),
         more: found.length === limit && decided + held.length + applied.observed > 0,
       };
     });
 
   /** Tries each row alone, and reports those that fail. */
-  const rowByRow = async (now: Date, cause: unknown): Promise<SweepReport> => {
+  const tryEachRow = async (now: Date, cause: unknown): Promise<SweepReport> => {
     const total = { decided: 0, held: 0, would_have: 0, lateness_seconds: [] as number[] };
     const tried = [...skippedSinceMs.keys()];
     let badRows = 0;
@@ -145,8 +145,8 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
     get every_seconds() {
       return rule.every_seconds;
     },
-    ...(rule.woken_by && { woken_by: rule.woken_by }),
-    ...(rule.due_by && { due_by: rule.due_by }),
+    ...(rule.isWokenBy && { isWokenBy: rule.isWokenBy }),
+    ...(rule.dueTimeFrom && { dueTimeFrom: rule.dueTimeFrom }),
     async run(now) {
       if (negative && !ingest.isSteady()) return { decided: 0, waiting: true, next_in_seconds: unsteadyRetrySeconds };
       for (const [id, sinceMs] of skippedSinceMs)
@@ -157,10 +157,10 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
         report = await pass(now, batch, [...skippedSinceMs.keys()]);
       } catch (error) {
         if (error instanceof StoreUnavailable) throw error;
-        report = await rowByRow(now, error);
+        report = await tryEachRow(now, error);
       }
       if (report.more) return report;
-      const next = await rule.next?.(now);
+      const next = await rule.findNextDue?.(now);
       return { ...report, ...(next && { next_in_seconds: secondsBetween(now, next) }) };
     },
   };

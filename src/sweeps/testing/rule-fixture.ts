@@ -12,8 +12,8 @@ import type { NodeRow } from '../../store/rows/nodes.ts';
 import { declarePool } from '../../store/rows/pools.ts';
 import {
   type PlacedNodes,
-  placedRows,
   placeNodes,
+  readPlacedRows,
   storeHeartbeats,
   storeReplica,
 } from '../../store/testing/placed-nodes.ts';
@@ -64,7 +64,7 @@ export function ruleFixture(database: { url: string; drop(): Promise<void> }): R
     log: { warn() {} },
     // Every node is a suspect, so that the rule itself must tell which ones are silent.
     suspects: {
-      at: async () => (await placedRows(db)).map(({ node_id }) => ({ node_id, due_ms: 0 })),
+      list: async () => (await readPlacedRows(db)).map(({ node_id }) => ({ node_id, due_ms: 0 })),
       everySeconds: () => 1,
     },
   } as unknown as SweepServices;
@@ -90,7 +90,7 @@ export function ruleFixture(database: { url: string; drop(): Promise<void> }): R
     },
     beat: (ids, at) => storeHeartbeats(db, ids, heartbeat, at),
     markStored: (through, replica = 'rep_test') => storeReplica(db, replica, through),
-    readNodes: (ids) => placedRows(db, ids),
+    readNodes: (ids) => readPlacedRows(db, ids),
     async countStatuses(ids) {
       const counted: Partial<Record<NodeStatus, number>> = {};
       for (const { status } of await fixture.readNodes(ids)) counted[status] = (counted[status] ?? 0) + 1;

@@ -40,12 +40,12 @@ async function addBoots({ pull_seconds = 107, from, ...wanted }: Boots): Promise
 /** The usual boots of the days before the start. */
 const addUsualBoots = () => addBoots({ count: 120, from: -120 * hour });
 const runSweep = (seconds: number, sweep = bootShift(fixture.services)) => sweep.run(fixture.at(seconds));
-const findings = () => fixture.db.query<FindingRow>('select * from findings order by first_seen_at, finding_id');
-const factKinds = async () =>
+const readFindings = () => fixture.db.query<FindingRow>('select * from findings order by first_seen_at, finding_id');
+const readFactKinds = async () =>
   (
     await fixture.db.query<{ kind: string }>(`select kind from evidence where kind like 'finding.%' order by xid, seq`)
   ).map(({ kind }) => kind);
-const onlyFinding = async () => {
+const readOnlyFinding = async () => {
   const [finding] = await standingFindings(fixture.db, ['boots_slower']);
   if (!finding) throw new Error('there is no finding');
   return finding;
@@ -60,7 +60,7 @@ test('opens one finding when image pulls take twice as long', async () => {
   expect(await runSweep(31 * hour, sweep)).toMatchObject({ decided: 1 });
   await fixture.clock.advance(day * 1000);
   expect(await runSweep(31 * hour + 60, bootShift(fixture.services))).toMatchObject({ decided: 0 });
-  const finding = await onlyFinding();
+  const finding = await readOnlyFinding();
   expect(finding).toMatchObject({
     kind: 'boot-shift',
     status: 'open',
@@ -75,7 +75,7 @@ test('opens one finding when image pulls take twice as long', async () => {
       stages: [{ stage: 'image-pull' }],
     },
   });
-  expect(await factKinds()).toEqual(['finding.opened']);
+  expect(await readFactKinds()).toEqual(['finding.opened']);
   const [reported] = await fixture.db.query<{ summary: string }>(
     `select summary from evidence where kind = 'finding.opened'`,
   );
@@ -90,41 +90,46 @@ test('closes the finding when boots are as fast as before, or the pool is delete
   await runSweep(31 * hour);
   await addBoots({ count: 25, from: 31 * hour });
   await runSweep(57 * hour);
-  expect(await findings()).toMatchObject([{ status: 'resolved', reason: 'boots are as fast as before again' }]);
+  expect(await readFindings()).toMatchObject([{ status: 'resolved', reason: 'boots are as fast as before again' }]);
   await addBoots({ pull_seconds: 400, count: 40, from: 57 * hour });
   await runSweep(98 * hour);
-  expect(await onlyFinding()).toMatchObject({ status: 'open' });
+  expect(await readOnlyFinding()).toMatchObject({ status: 'open' });
   await fixture.db.transaction((tx) => deletePool(tx, 'gpu', fixture.at(98 * hour)));
   await runSweep(98 * hour + 60);
-  expect((await findings()).at(-1)).toMatchObject({ status: 'resolved', reason: 'the pool was deleted' });
+  expect((await readFindings()).at(-1)).toMatchObject({ status: 'resolved', reason: 'the pool was deleted' });
 });
 
 test('after the finding is accepted, reports only boots that are slower still', async () => {
   await addUsualBoots();
   await addBoots({ pull_seconds: 250, count: 60, from: 0 });
   await runSweep(61 * hour);
-  const { finding_id } = await onlyFinding();
+  const { finding_id } = await readOnlyFinding();
   const caller = { actor: { kind: 'person', name: 'ann' } } as unknown as Parameters<typeof acceptFinding>[3];
   const accept = (over: object) => acceptFinding(fixture.services, finding_id, { reason: 'known', ...over }, caller);
-  expect((await accept({ dry_run: true })).says).toContain('only boots that get slower still are reported');
+  expect((await accept({ dry_run: true })).says).toContain('only boots that become even slower are reported');
   await accept({});
   await runSweep(61 * hour + 60);
-  expect(await onlyFinding()).toMatchObject({ finding_id, status: 'accepted' });
+  expect(await readOnlyFinding()).toMatchObject({ finding_id, status: 'accepted' });
   await addBoots({ pull_seconds: 450, count: 25, from: 62 * hour });
   await runSweep(88 * hour);
   expect((await findingRow(fixture.db, finding_id))?.closed_at).not.toBeNull();
-  expect(await onlyFinding()).toMatchObject({ status: 'open', theirs: { since: fixture.at(62 * hour).toISOString() } });
+  expect(await readOnlyFinding()).toMatchObject({
+    status: 'open',
+    theirs: { since: fixture.at(62 * hour).toISOString() },
+  });
 });
 
 test('names the changed generation and image, and resolves the finding after seven days', async () => {
   await addUsualBoots();
   await addBoots({ pull_seconds: 250, count: 40, from: 0, generation: 7, image: 'b' });
   await runSweep(41 * hour);
-  expect(await onlyFinding()).toMatchObject({
+  expect(await readOnlyFinding()).toMatchObject({
     theirs: { generation: 7, former_generation: 1, image: 'b', former_image: 'a' },
   });
   await runSweep(7 * day);
-  expect(await findings()).toMatchObject([{ status: 'resolved', reason: expect.stringContaining('lasted 7 days') }]);
+  expect(await readFindings()).toMatchObject([
+    { status: 'resolved', reason: expect.stringContaining('lasted 7 days') },
+  ]);
 });
 
 test('updates the finding at once when the budget changes', async () => {
@@ -133,11 +138,11 @@ test('updates the finding at once when the budget changes', async () => {
   await runSweep(41 * hour);
   await fixture.declarePool('gpu', { driver: 'ec2', budgets: { provision_seconds: 545 } });
   await runSweep(41 * hour + 60);
-  const { ours, theirs, passes } = await onlyFinding();
+  const { ours, theirs, passes } = await readOnlyFinding();
   expect(ours).toMatchObject({ budget_seconds: 545, past_budget_share: 0 });
   expect(theirs.past_budget_share).toBeGreaterThan(0.3);
   await runSweep(41 * hour + 120);
-  expect((await onlyFinding()).passes, 'updated only once').toBe(passes);
+  expect((await readOnlyFinding()).passes, 'updated only once').toBe(passes);
 });
 
 test('opens no finding if slow boots merely end last among many concurrent ones', async () => {
@@ -148,7 +153,7 @@ test('opens no finding if slow boots merely end last among many concurrent ones'
      from (select node_id, 200 + (hashtext(node_id)::bigint & 511) as seconds from boot_samples) varied where varied.node_id = boot_samples.node_id`,
   );
   await runSweep(hour);
-  expect(await findings()).toEqual([]);
+  expect(await readFindings()).toEqual([]);
 });
 
 /** The rule on a store that fails the first statement with this text, or the first transaction. */
@@ -204,12 +209,12 @@ test('a pool whose boots cannot be read does not stop the others, is named in th
   );
   const sweep = sweepWithFailure('from boot_stages');
   await expect(runSweep(31 * hour, sweep)).rejects.toThrow('also/provision: it broke');
-  expect((await findings()).map(({ subject }) => subject)).toEqual(['gpu/provision']);
+  expect((await readFindings()).map(({ subject }) => subject)).toEqual(['gpu/provision']);
   await fixture.clock.advance(day * 1000);
   expect(await runSweep(33 * hour, sweep)).toMatchObject({ decided: 1 });
 });
 
-test('skips no boots after a clock that jumped ahead and back', async () => {
+test('skips no boots after the clock jumped ahead and back', async () => {
   await addUsualBoots();
   const sweep = bootShift(fixture.services);
   await runSweep(9 * day, sweep);

@@ -5,13 +5,13 @@
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { findShift, type Shift } from '../../lifecycle/boots/boot-shift.ts';
-import { type RecordedBoot, shiftSides } from '../../lifecycle/boots/shift-finding.ts';
+import { buildShiftSides, type RecordedBoot } from '../../lifecycle/boots/shift-finding.ts';
 import {
   type BootedPool,
-  bootedPools,
   bootSubject,
-  bootsToCompare,
-  stagesOfBoots,
+  listBootedPools,
+  readBootsToCompare,
+  readStagesOfBoots,
 } from '../../store/boots/boot-shifts.ts';
 import {
   type Disagreement,
@@ -21,8 +21,8 @@ import {
   standingFindings,
 } from '../../store/rows/findings.ts';
 import { budgetOf } from '../../store/transitions/transition-rules.ts';
-import { eachAlone } from '../runner/each-alone.ts';
-import { resting } from '../runner/resting.ts';
+import { handleEach } from '../runner/handle-each.ts';
+import { restBetweenPasses } from '../runner/rest-between-passes.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
@@ -65,12 +65,12 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
 
   async function describe(booted: BootedPool, shift: Shift<RecordedBoot>): Promise<Disagreement> {
     const near = [...shift.former.slice(-maxStagedBoots), ...shift.slower.slice(-maxStagedBoots)];
-    const stages = await stagesOfBoots(
+    const stages = await readStagesOfBoots(
       db,
       near.map(({ node_instance_id }) => node_instance_id),
     );
     const budget = budgetOf(booted.phase, booted.document, environment, null);
-    const { ours, theirs } = shiftSides(shift, stages, booted.phase, budget);
+    const { ours, theirs } = buildShiftSides(shift, stages, booted.phase, budget);
     return {
       what: 'boots_slower',
       subject: bootSubject(booted),
@@ -121,7 +121,7 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     // Overlap with the last run: a slow transaction may have committed an earlier time since. After
     // the clock was set back, read all pools.
     const since = lastRunAt && lastRunAt <= now ? secondsLater(lastRunAt, -environment.boot_shift.every_seconds) : null;
-    const booted = await bootedPools(db, since, [...standing.keys()]);
+    const booted = await listBootedPools(db, since, [...standing.keys()]);
     const subjects = new Set(booted.map(bootSubject));
     const failures: string[] = [];
     const changes: Changes = {
@@ -130,10 +130,10 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
         .filter(({ subject }) => !subjects.has(subject))
         .map((finding) => ({ finding, reason: 'the pool was deleted' })),
     };
-    for (let at = 0; at < booted.length; at += batch) {
-      const pools = booted.slice(at, at + batch);
-      const boots = await bootsToCompare(db, pools, now);
-      const failed = await eachAlone(pools, bootSubject, async (pool) => {
+    for (let from = 0; from < booted.length; from += batch) {
+      const pools = booted.slice(from, from + batch);
+      const boots = await readBootsToCompare(db, pools, now);
+      const failed = await handleEach(pools, bootSubject, async (pool) => {
         const key = bootSubject(pool);
         const { disagreements, ended } = await judge(pool, boots.get(key) ?? [], standing.get(key), now);
         changes.disagreements.push(...disagreements);
@@ -154,7 +154,7 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     get every_seconds() {
       return environment.boot_shift.every_seconds;
     },
-    woken_by: (kind) => kind === 'pool.declared' || kind === 'pool.deleted',
-    run: resting(clock, maxShareOfTime, run),
+    isWokenBy: (kind) => kind === 'pool.declared' || kind === 'pool.deleted',
+    run: restBetweenPasses(clock, maxShareOfTime, run),
   };
 };

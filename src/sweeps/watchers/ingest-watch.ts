@@ -1,14 +1,14 @@
 /**
  * `ingest-watch`: records twice a second that this replica receives heartbeats, records gaps in
- * which no replica did, and resyncs after steps of the database's clock. A replica without a recent
- * check writes no negative verdict: it may have slept, stalled or lost the store.
+ * which no replica received any, and resyncs after steps of the database's clock. A replica without
+ * a recent check writes no negative verdict: it may have slept, stalled or lost the store.
  */
 import { type Clock, now as present, secondsBetween } from '../../base/clock.ts';
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
 import type { SyncedClock } from '../../store/pg/database-clock.ts';
 import { countHeartbeatSources, countReplicas, type HeartbeatLoad } from '../../store/rows/fleet/fleet-load.ts';
 import { publishStoredThrough } from '../../store/supervision/ingest-gaps.ts';
-import { tightestHeartbeat } from '../../store/supervision/silent-nodes.ts';
+import { readTightestHeartbeat } from '../../store/supervision/silent-nodes.ts';
 import type { IngestWatch } from '../runner/ingest.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
@@ -26,8 +26,8 @@ const minGapSeconds = 1;
 /** Policies and fleet size change slowly, and counting a large fleet is expensive. */
 const policyMaxAgeMs = 5_000;
 const largeFleet = { nodes: 100_000, maxAgeMs: 30_000 };
-const toleratedDriftMs = 2_000;
-/** Zero for a time between the two: a commit may wait for long after the clock was read. */
+const toleratedOffsetMs = 2_000;
+/** Zero within the interval, because a commit may wait for long after the clock was read. */
 const distanceMs = (ms: number, fromMs: number, untilMs: number) => ms - Math.min(Math.max(ms, fromMs), untilMs);
 
 type IngestWatchOptions = Pick<SweepServices, 'db' | 'executor'> & {
@@ -60,7 +60,7 @@ export async function openIngestWatch({
     const nodes = countIsOld ? await countHeartbeatSources(db) : load.nodes;
     if (countIsOld) countedMs = startedMs;
     load = { nodes, replicas: await countReplicas(db, present(clock)) };
-    policy = { ...(await tightestHeartbeat(db)), readMs: clock.monotonicMs() };
+    policy = { ...(await readTightestHeartbeat(db)), readMs: clock.monotonicMs() };
   };
   await refreshPolicy();
   return {
@@ -72,18 +72,18 @@ export async function openIngestWatch({
       const gapSeconds = hasPublished ? Math.max(minGapSeconds, policy.interval_seconds) : steadyForSeconds;
       const replica = { replica_id: executor.replica_id, flushed_through: flushedThrough() };
       const publishedFromMs = clock.nowMs();
-      const { database_ms, gap, ingestStopped } = await publishStoredThrough(db, replica, gapSeconds, present(clock));
+      const { database_ms, gap, isIngestStopped } = await publishStoredThrough(db, replica, gapSeconds, present(clock));
       hasPublished = true;
-      const driftMs = distanceMs(database_ms, publishedFromMs, clock.nowMs());
-      if (Math.abs(driftMs) > toleratedDriftMs && clock.resync) {
+      const offsetMs = distanceMs(database_ms, publishedFromMs, clock.nowMs());
+      if (Math.abs(offsetMs) > toleratedOffsetMs && clock.resync) {
         await clock.resync();
-        onClockJump?.(driftMs / 1000);
+        onClockJump?.(offsetMs / 1000);
         // The next check finds the skipped time as a gap.
         return { gap: false };
       }
       // Heartbeats arrive but are not stored, so a verdict would blame machines for our own fault.
       // After the self-fault limit, verdicts are written anyway.
-      if (ingestStopped && secondsBetween(replica.flushed_through, present(clock)) < self_fault_seconds)
+      if (isIngestStopped && secondsBetween(replica.flushed_through, present(clock)) < self_fault_seconds)
         return { gap: false };
       checkedMs = startedMs;
       return { gap: gap !== undefined };
@@ -96,12 +96,13 @@ export async function openIngestWatch({
       heldUntilMs = clock.monotonicMs() + 1000 * heldAfterFailoverSeconds;
     },
     tightestStaleSeconds: () => policy.stale_after_seconds,
-    listened: () => load,
+    heartbeatLoad: () => load,
   };
 }
 
 export const ingestWatch = ({ ingest }: SweepServices): Sweep => ({
   name: 'ingest-watch',
+  runsAfterRestore: true,
   every_seconds: everySeconds,
   run: async () => ({ decided: (await ingest.check()).gap ? 1 : 0 }),
 });

@@ -16,7 +16,7 @@ beforeEach(async () => {
 afterEach(() => fixture.close());
 
 const day = 86_400;
-const sweep = (seconds: number) =>
+const runSweep = (seconds: number) =>
   joinTokens({ ...fixture.services, log: { warn: (facts: object) => warned.push(facts) } } as never).run(
     fixture.at(seconds),
   );
@@ -35,17 +35,19 @@ async function addToken(machines: number): Promise<string> {
   return token_id;
 }
 
-const findings = () =>
+const readFindings = () =>
   fixture.db.query(`select subject, status, theirs from findings where what = 'join_token_expiring' order by subject`);
+
+const readReasons = () => fixture.db.query('select subject, reason from findings order by subject');
 
 test("opens one finding and logs one line in the last tenth of the token's life", async () => {
   const token_id = await addToken(3);
   await addToken(0);
-  expect(await sweep(8 * day)).toEqual({ decided: 0 });
-  expect(await findings()).toEqual([]);
+  expect(await runSweep(8 * day)).toEqual({ decided: 0 });
+  expect(await readFindings()).toEqual([]);
 
-  expect(await sweep(9 * day)).toEqual({ decided: 1 });
-  expect(await findings()).toEqual([{ subject: token_id, status: 'open', theirs: { machines: 3 } }]);
+  expect(await runSweep(9 * day)).toEqual({ decided: 1 });
+  expect(await readFindings()).toEqual([{ subject: token_id, status: 'open', theirs: { machines: 3 } }]);
   expect(warned).toEqual([expect.objectContaining({ token_id, pool: 'p', machines: 3, seconds_left: day })]);
   const facts = await fixture.db.query(
     `select 1 from evidence where kind = 'finding.opened' and data ->> 'subject' = $1`,
@@ -53,9 +55,20 @@ test("opens one finding and logs one line in the last tenth of the token's life"
   );
   expect(facts).toHaveLength(1);
 
-  expect(await sweep(11 * day), 'the finding stays open after the expiry and is reported once').toEqual({ decided: 0 });
+  expect(await runSweep(11 * day), 'the finding stays open after the expiry and is reported once').toEqual({
+    decided: 0,
+  });
   expect(warned).toHaveLength(1);
   await fixture.db.query('update instances set join_token_id = null');
-  await sweep(11 * day + 60);
-  expect(await findings()).toEqual([{ subject: token_id, status: 'resolved', theirs: { machines: 3 } }]);
+  await runSweep(11 * day + 60);
+  expect(await readFindings()).toEqual([{ subject: token_id, status: 'resolved', theirs: { machines: 3 } }]);
+  expect(await readReasons()).toEqual([{ subject: token_id, reason: 'no machine uses the token any more' }]);
+});
+
+test('closes the finding of a revoked token with that reason, although machines still have the token', async () => {
+  const token_id = await addToken(2);
+  await runSweep(9 * day);
+  await fixture.db.query('update join_tokens set revoked_at = $1', [fixture.at(9 * day)]);
+  await runSweep(9 * day + 60);
+  expect(await readReasons()).toEqual([{ subject: token_id, reason: 'the token was revoked' }]);
 });

@@ -22,7 +22,7 @@ let observed: Observation;
 beforeEach(async () => {
   fixture = ruleFixture(await testDatabase());
   observed = running;
-  const driver = { name: 'scripted', supervision: 'observe', observe: async () => observed } as unknown as Driver;
+  const driver = { name: 'scripted', supervision: 'agentless', inspect: async () => observed } as unknown as Driver;
   services = {
     ...fixture.services,
     drivers: new Map([[driver.name, driver]]),

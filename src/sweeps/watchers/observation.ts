@@ -5,7 +5,7 @@
  */
 import type { NodeId } from '../../base/ids.ts';
 import {
-  agentlessMachinesToInspect,
+  findAgentlessMachinesToInspect,
   holdUnseen,
   inspectionPace,
   recordSightings,
@@ -29,18 +29,18 @@ export function observation(services: SweepServices): Sweep {
     name: 'observation',
     every_seconds: everySeconds,
     async run(now) {
-      const agentlessDrivers = [...drivers.values()].filter(({ supervision }) => supervision === 'observe');
+      const agentlessDrivers = [...drivers.values()].filter(({ supervision }) => supervision === 'agentless');
       const names = agentlessDrivers.map(({ name }) => name);
       if (names.length === 0) return { decided: 0 };
       for (const [id, ms] of notBeforeMs) if (clock.monotonicMs() >= ms) notBeforeMs.delete(id);
-      const machines = await agentlessMachinesToInspect(db, names, [...notBeforeMs.keys()], now, batch);
+      const machines = await findAgentlessMachinesToInspect(db, names, [...notBeforeMs.keys()], now, batch);
       if (machines.length === 0) return { decided: 0 };
       const { inspections, missed } = await inspect(machines);
       const inspectedMs = clock.monotonicMs();
       for (const machine of machines)
         notBeforeMs.set(
           machine.node_id,
-          inspectedMs + inspectionPace(machine).interval_seconds * 1000 - everySeconds * 500,
+          inspectedMs + 1000 * (inspectionPace(machine).interval_seconds - everySeconds / 2),
         );
       const decided = inspections.length === 0 ? 0 : await recordSightings(db, inspections, now, environment);
       if (missed.length > 0) await holdUnseen(db, missed, now);

@@ -108,7 +108,7 @@ test('the current instance of a live node is owned; leftovers of a retired node 
   ]);
 });
 
-test('a resource that has no owner in only one pass at a time is no orphan', async () => {
+test('a resource is an orphan only after two passes in a row without an owner', async () => {
   const pass = replica();
   listed = [resourceOf('inst_yard_1')];
   await pass();
@@ -172,13 +172,24 @@ test('does not report adopted residue again, and reopens residue that comes back
   expect(open.map(({ resource }) => resource)).toEqual([b?.resource]);
 });
 
+const residueOn = (host: string, instance: string | null, resource = `vm/${instance}`) => ({
+  ...{ driver: 'yard', pool: 'yard', host, kind: 'vm', resource, node_id: null, reason: 'forced' },
+  ...{ node_instance_id: instance as NodeInstanceId | null, allocation_id: null, correlation_id: null },
+  ...{ workflow_id: null, forced_by: null, seen: 'unproven', cost_per_hour: null },
+});
+
+test('a resource that a host-bound driver lists does not count as seen on another host', async () => {
+  driver = { host_bound: true, host_id: 'this-host' };
+  const residue = ['this-host', 'other-host'].map((host) => residueOn(host, null, 'process/7'));
+  await fixture.db.transaction((tx) => leaveResidue(tx, residue, { layer: 'operator' }, fixture.clock));
+  listed = [resourceOf(null, 'process/7')];
+  await replica()();
+  const seen = Object.fromEntries((await readResidue()).map((each) => [each.host, each.seen_at !== null]));
+  expect(seen).toEqual({ 'this-host': true, 'other-host': false });
+});
+
 test('a host-bound driver does not verify residue on another host', async () => {
   driver = { host_bound: true, host_id: 'this-host' };
-  const residueOn = (host: string, instance: string) => ({
-    ...{ driver: 'yard', pool: 'yard', host, kind: 'vm', resource: `vm/${instance}`, node_id: null, reason: 'forced' },
-    ...{ node_instance_id: instance as NodeInstanceId, allocation_id: null, correlation_id: null, workflow_id: null },
-    ...{ forced_by: null, seen: 'unproven', cost_per_hour: null },
-  });
   await fixture.db.transaction((tx) =>
     leaveResidue(
       tx,

@@ -8,13 +8,13 @@ import { type Clock, now as present, secondsLater } from '../../base/clock.ts';
 import type { Driver, DriverProof } from '../../drivers/driver.ts';
 import { lookForProof, type ProofResult, proofSummary } from '../../operations/release/proof.ts';
 import { retireProvenGone } from '../../operations/release/proven-gone.ts';
-import { byRule, verifyIn } from '../../operations/residue/residue-requests.ts';
+import { ruleCaller, verifyIn } from '../../operations/residue/residue-requests.ts';
 import {
-  driverMayProve,
-  mayBeProvenClean,
+  buildResidueSubject,
+  canBeProvenClean,
+  canDriverProve,
   onlyAgentMayProve,
   type ResidueSubject,
-  residueSubject,
 } from '../../operations/residue/residue-verify.ts';
 import { withTimeout } from '../../operations/runtime/bounded-calls.ts';
 import { isAgentFresh } from '../../store/agents/instances.ts';
@@ -22,11 +22,12 @@ import { lockNode } from '../../store/rows/nodes.ts';
 import { recordInspection, residueRow, settleResidue } from '../../store/rows/residue.ts';
 import {
   addOrphans,
+  findResidueToVerify,
   findUnowned,
   type ListedResource,
   markSeen,
   type ResidueWithMachine,
-  residueToVerify,
+  resourceKey,
 } from '../../store/supervision/orphans.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
@@ -52,13 +53,11 @@ async function listResources(services: SweepServices, driver: Driver): Promise<L
   }));
 }
 
-/** When this replica first saw each unowned resource. After a restart, that takes one more pass. */
-type Sightings = Map<string, Date>;
+/** When this replica first saw each unowned resource of each driver. A restart clears it. */
+type Sightings = Map<string, Map<string, Date>>;
 
 /** The resources that each driver lists in this pass; drivers that failed to list are missing. */
 type ListedNames = Map<string, Set<string>>;
-
-const keyOf = ({ driver, resource, node_instance_id }: ListedResource) => `${driver} ${node_instance_id} ${resource}`;
 
 /**
  * Expects `all` to be listed before the owners are read here. A machine's row is written before its
@@ -73,14 +72,13 @@ async function findOrphans(
   const { db, clock, environment } = services;
   await markSeen(db, all, now);
   const unowned = await findUnowned(db, all);
-  const suspects = all.filter((each) => unowned.has(each.resource));
-  const keys = new Set(suspects.map(keyOf));
-  for (const key of sightings.keys()) if (key.startsWith(`${driver.name} `) && !keys.has(key)) sightings.delete(key);
-  const orphans = suspects.filter((each) => {
-    const firstSeen = sightings.get(keyOf(each)) ?? now;
-    sightings.set(keyOf(each), firstSeen);
-    return environment.decide.isOrphaned(firstSeen, now, environment.orphans);
-  });
+  const suspects = all.filter((each) => unowned.has(resourceKey(each)));
+  const former = sightings.get(driver.name);
+  const firstSeen = new Map([...unowned].map((key) => [key, former?.get(key) ?? now]));
+  sightings.set(driver.name, firstSeen);
+  const orphans = suspects.filter((each) =>
+    environment.decide.isOrphaned(firstSeen.get(resourceKey(each)) ?? now, now, environment.orphans),
+  );
   return db.transaction((tx) => addOrphans(tx, orphans, clock));
 }
 
@@ -99,12 +97,12 @@ const notListed: DriverProof = {
 
 async function checkResidue(clock: Clock, residue: ResidueSubject, listedNames: ListedNames): Promise<ProofResult> {
   if (!residue.machine) return findInList(residue.row, listedNames);
-  return driverMayProve(residue) ? lookForProof(clock, residue.machine) : { proof: null, why_not: onlyAgentMayProve };
+  return canDriverProve(residue) ? lookForProof(clock, residue.machine) : { proof: null, why_not: onlyAgentMayProve };
 }
 
 async function verify(services: SweepServices, row: ResidueWithMachine, listedNames: ListedNames): Promise<boolean> {
   const { db, clock } = services;
-  const residue = residueSubject(services, row);
+  const residue = buildResidueSubject(services, row);
   const { node_id, node_instance_id, residue_id, present_instance_id } = row;
   const check = await checkResidue(clock, residue, listedNames);
   const at = present(clock);
@@ -113,10 +111,10 @@ async function verify(services: SweepServices, row: ResidueWithMachine, listedNa
   const shouldAskAgent =
     !check.proof &&
     present_instance_id !== null &&
-    mayBeProvenClean(residue) &&
+    canBeProvenClean(residue) &&
     (await isAgentFresh(db, present_instance_id, at));
   return db.transaction(async (tx) => {
-    // Locking the node before the residue is the order everywhere, so it cannot deadlock.
+    // All code locks the node before its residue, so this cannot deadlock.
     if (check.proof && node_id) await lockNode(tx, node_id);
     const current = await residueRow(tx, residue_id, 'for update');
     // An action was requested meanwhile, and its operation decides.
@@ -129,7 +127,7 @@ async function verify(services: SweepServices, row: ResidueWithMachine, listedNa
       return (await settleResidue(tx, filter, proven, { layer: 'rule' }, at)).length > 0;
     }
     await recordInspection(tx, residue_id, check.why_not, { layer: 'rule' }, at);
-    if (shouldAskAgent) await verifyIn(tx, services, residue_id, byRule('residue is verified until it is gone'));
+    if (shouldAskAgent) await verifyIn(tx, services, residue_id, ruleCaller('residue is verified until it is gone'));
     return false;
   });
 }
@@ -138,7 +136,7 @@ async function verify(services: SweepServices, row: ResidueWithMachine, listedNa
 async function verifyOpen(services: SweepServices, listedNames: ListedNames, now: Date, failures: unknown[]) {
   const scopes = [...services.drivers.values()].map((driver) => ({ driver: driver.name, host: hostOf(driver) }));
   const not_since = secondsLater(now, -services.environment.orphans.every_seconds / 2);
-  const due = await residueToVerify(services.db, scopes, not_since, batch);
+  const due = await findResidueToVerify(services.db, scopes, not_since, batch);
   let gone = 0;
   for (let from = 0; from < due.length; from += maxConcurrent) {
     const results = await Promise.allSettled(

@@ -1,4 +1,4 @@
-/** How often the prober scans for silent machines. Scenarios cover the probes and their effect. */
+/** Tests how often the prober scans for silent machines. Scenarios cover the probes themselves. */
 import { expect, test } from 'vitest';
 import { moment } from '../../base/clock.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
@@ -16,7 +16,7 @@ test('scans for silent machines twice a second, although starting machines wake 
       },
     },
     clock,
-    suspects: { at: async () => [{ node_id: 'node_1', due_ms: 0 }], everySeconds: () => 1 },
+    suspects: { list: async () => [{ node_id: 'node_1', due_ms: 0 }], everySeconds: () => 1 },
   } as unknown as SweepServices);
   const startMs = clock.nowMs();
   for (const ms of [0, 100, 200, 300, 400, 500, 600]) await sweep.run(moment(startMs + ms));

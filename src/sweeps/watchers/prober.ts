@@ -7,7 +7,7 @@ import { now as present, secondsBetween } from '../../base/clock.ts';
 import { describeAnswer } from '../../probe/http-probe.ts';
 import { probeMany } from '../../probe/probe-many.ts';
 import {
-  nodesToProbe,
+  findNodesToProbe,
   type ProbedNode,
   type ProbeResult,
   probeTargetOf,
@@ -37,11 +37,11 @@ export function prober({ db, clock, suspects }: SweepServices): Sweep {
   let writeError: unknown;
   let silentScanAt: Date | undefined;
 
-  const silentNodes = async (now: Date): Promise<string[]> => {
+  const listSilentNodes = async (now: Date): Promise<string[]> => {
     const sinceLast = silentScanAt ? secondsBetween(silentScanAt, now) : silentScanSeconds;
     if (sinceLast >= 0 && sinceLast < silentScanSeconds) return [];
     silentScanAt = now;
-    return (await suspects.at(now)).slice(0, maxSuspects).map(({ node_id }) => node_id);
+    return (await suspects.list(now)).slice(0, maxSuspects).map(({ node_id }) => node_id);
   };
 
   const write = async () => {
@@ -60,9 +60,9 @@ export function prober({ db, clock, suspects }: SweepServices): Sweep {
   return {
     name: 'prober',
     every_seconds: 1,
-    woken_by: (kind) => kind === 'node.starting',
+    isWokenBy: (kind) => kind === 'node.starting',
     async run(now) {
-      const due = await nodesToProbe(db, await silentNodes(now), now, batch);
+      const due = await findNodesToProbe(db, await listSilentNodes(now), now, batch);
       const targets = due.filter(({ node_instance_id }) => !pending.has(node_instance_id)).map(targetOf);
       for (const { node_instance_id } of targets) pending.add(node_instance_id);
       void probeMany(targets, {

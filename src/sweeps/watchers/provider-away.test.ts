@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
-import { agentlessMachinesToInspect, holdUnseen } from '../../store/supervision/agentless-machines.ts';
+import { findAgentlessMachinesToInspect, holdUnseen } from '../../store/supervision/agentless-machines.ts';
 import { liveness } from '../rules/liveness.ts';
 import { type RuleFixture, ruleFixture, staleSeconds } from '../testing/rule-fixture.ts';
 import { brakeWatch } from './brake-watch.ts';
@@ -19,7 +19,7 @@ afterEach(() => fixture.close());
 test('a machine held before it is silent too long stays ready and held', async () => {
   const ids = await fixture.addNodes({ pool: 'clusters', count: 1 });
   const inspectedAt = fixture.at(staleSeconds - 5);
-  const machines = await agentlessMachinesToInspect(fixture.db, ['external'], [], inspectedAt, 10);
+  const machines = await findAgentlessMachinesToInspect(fixture.db, ['external'], [], inspectedAt, 10);
   await holdUnseen(
     fixture.db,
     machines.map((machine) => ({ machine, because: 'no route to it' })),

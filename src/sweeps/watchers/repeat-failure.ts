@@ -5,14 +5,18 @@
 import { secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { endFindings, noteDisagreements, standingFindings } from '../../store/rows/findings.ts';
-import { type FailingSubject, failingSubjects, failureFindings } from '../../store/supervision/repeat-failures.ts';
-import { resting } from '../runner/resting.ts';
+import {
+  buildFailureFindings,
+  type FailingSubject,
+  findFailingSubjects,
+} from '../../store/supervision/repeat-failures.ts';
+import { restBetweenPasses } from '../runner/rest-between-passes.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const keyOf = ({ what, subject }: { what: string; subject: string }) => `${what} ${subject}`;
 
-const wakers = ['node.failed', 'pool.declared', 'pool.deleted'];
+const wakingKinds = ['node.failed', 'pool.declared', 'pool.deleted'];
 
 /** One pass is enough, because a finding is based on several failures. */
 const isConfirmed = () => true;
@@ -25,8 +29,8 @@ const maxShareOfTime = 0.05;
 export const repeatFailure = ({ db, clock, environment }: SweepServices): Sweep => {
   const run = async (now: Date) => {
     const { failures, window_seconds } = environment.repeat_failure;
-    const query = { since: secondsLater(now, -window_seconds), failures, window_seconds };
-    const failing = await failingSubjects(db, query);
+    const query = { since: secondsLater(now, -window_seconds), min_failures: failures, window_seconds };
+    const failing = await findFailingSubjects(db, query);
     const standing = new Map(
       (await standingFindings(db, ['node_provisions', 'pool_provisions'])).map((each) => [keyOf(each), each]),
     );
@@ -34,7 +38,7 @@ export const repeatFailure = ({ db, clock, environment }: SweepServices): Sweep 
     const outdated = [...standing.values()].filter((each) => !failingKeys.has(keyOf(each)));
     const isChanged = (each: FailingSubject) => standing.get(keyOf(each))?.theirs.failures !== each.failures;
     const changed = failing.filter(isChanged).sort((one, other) => other.failures - one.failures);
-    const disagreements = await failureFindings(db, changed.slice(0, maxReported), query);
+    const disagreements = await buildFailureFindings(db, changed.slice(0, maxReported), query);
     if (outdated.length === 0 && disagreements.length === 0) return { decided: 0 };
     return db.transaction(async (tx) => {
       const findings = disagreements.map((each) => ({ finding_id: newFindingId(clock), ...each }));
@@ -47,7 +51,7 @@ export const repeatFailure = ({ db, clock, environment }: SweepServices): Sweep 
   return {
     name: 'repeat-failure',
     every_seconds: 60,
-    woken_by: (kind) => wakers.includes(kind),
-    run: resting(clock, maxShareOfTime, run),
+    isWokenBy: (kind) => wakingKinds.includes(kind),
+    run: restBetweenPasses(clock, maxShareOfTime, run),
   };
 };

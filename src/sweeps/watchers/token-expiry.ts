@@ -5,15 +5,15 @@
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import {
+  findSettledReason,
   inUseSeconds,
   maxNoticeSeconds,
   needsNotice,
   type SettledReason,
-  settledBy,
   settledReasons,
 } from '../../lifecycle/deadlines/token-expiry.ts';
 import { endFindings, type FindingRow, noteDisagreements, standingFindings } from '../../store/rows/findings.ts';
-import { type ExpiringToken, expiringTokens } from '../../store/rows/sign-in/expiring-tokens.ts';
+import { type ExpiringToken, listExpiringTokens } from '../../store/rows/sign-in/expiring-tokens.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
@@ -37,12 +37,13 @@ const needsRefresh = ({ seen_at }: FindingRow, { last_used_at }: ExpiringToken) 
 
 export const tokenExpiry = ({ db, clock, log }: SweepServices): Sweep => ({
   name: 'token-expiry',
+  runsAfterRestore: true,
   every_seconds: 60,
-  woken_by: (kind) => kind === 'token.created' || kind === 'token.revoked',
+  isWokenBy: (kind) => kind === 'token.created' || kind === 'token.revoked',
   async run(now) {
     const openFindings = await standingFindings(db, [what]);
     const findingByToken = new Map(openFindings.map((finding) => [finding.subject, finding]));
-    const tokens = await expiringTokens(db, {
+    const tokens = await listExpiringTokens(db, {
       now,
       expires_until: secondsLater(now, maxNoticeSeconds),
       used_after: secondsLater(now, -inUseSeconds),
@@ -52,12 +53,12 @@ export const tokenExpiry = ({ db, clock, log }: SweepServices): Sweep => ({
       const finding = findingByToken.get(token.token_id);
       return needsNotice(token, now) && (!finding || needsRefresh(finding, token));
     });
-    const settledReasonOf = new Map(tokens.map((token) => [token.token_id, settledBy(token, now)]));
-    const over = Map.groupBy(openFindings, ({ subject }) => settledReasonOf.get(subject) ?? null);
-    over.delete(null);
-    if (tokensToReport.length === 0 && over.size === 0) return { decided: 0 };
+    const settledReasonOf = new Map(tokens.map((token) => [token.token_id, findSettledReason(token, now)]));
+    const findingsByReason = Map.groupBy(openFindings, ({ subject }) => settledReasonOf.get(subject) ?? null);
+    findingsByReason.delete(null);
+    if (tokensToReport.length === 0 && findingsByReason.size === 0) return { decided: 0 };
     const opened = await db.transaction(async (tx) => {
-      for (const [reason, findings] of over)
+      for (const [reason, findings] of findingsByReason)
         await endFindings(tx, findings, settledReasons[reason as SettledReason], now);
       const findings = tokensToReport.map((token) => ({ finding_id: newFindingId(clock), ...findingOf(token) }));
       return noteDisagreements(tx, findings, now, now, () => true);

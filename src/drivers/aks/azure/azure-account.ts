@@ -4,9 +4,9 @@ import type { Clock } from '../../../base/clock.ts';
 
 export interface AzureAccount {
   credential: TokenCredential;
-  /** The address of the resource manager, for a cloud other than the public one. */
+  /** The URL of the resource manager, for a cloud other than the public one. */
   endpoint: string | undefined;
-  /** The certificate authority (PEM) for that address, if it is not a public one. */
+  /** The certificate authority (PEM) for that URL, if it is not a public one. */
   ca: string | undefined;
   clock: Clock;
 }

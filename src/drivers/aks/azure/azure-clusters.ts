@@ -83,7 +83,7 @@ async function pollOperation(sdk: PollerSdk, operation: string, clock: Clock): P
     await poller.poll();
   } catch (error) {
     // The first response is about the operation. Later responses are about the cluster, which the
-    // caller reads separately, so their errors do not matter here.
+    // caller reads separately, so their errors are ignored.
     if (responses.length === 0 || !isOperationResponse(responses[0])) {
       if (isMissing(error)) return null;
       throw error;
@@ -125,7 +125,7 @@ interface WireEvent {
 }
 
 /** Returns null for any status but 200, because not every Azure offers this preview call. */
-async function latestOperation(context: ContainerServiceContext, place: Place): Promise<LatestOperation | null> {
+async function readLatestOperation(context: ContainerServiceContext, place: Place): Promise<LatestOperation | null> {
   const path = `${clusterId(place)}/operations/latest`;
   const { status, body } = await context
     .pathUnchecked(path)
@@ -145,7 +145,7 @@ const eventLine = ({ eventTimestamp = '', operationName, status, properties }: W
     .join(' · ');
 
 /** Returns the activity log of a cluster, newest first; empty if this account may not read it. */
-async function recentEvents(context: ContainerServiceContext, place: Place, since: Date): Promise<string[]> {
+async function readRecentEvents(context: ContainerServiceContext, place: Place, since: Date): Promise<string[]> {
   const { status, body } = await context
     .pathUnchecked(`/subscriptions/${place.subscription_id}/providers/Microsoft.Insights/eventtypes/management/values`)
     .get({
@@ -184,15 +184,15 @@ export interface AzureClusters {
   /** Returns null if the cluster does not exist. */
   get(place: Place): Promise<Cluster | null>;
   /** Returns the operation's handle. Azure refuses the request if the cluster exists. */
-  create(place: Place, wanted: ManagedCluster): Promise<string>;
+  create(place: Place, request: ManagedCluster): Promise<string>;
   /** Returns the operation's handle. */
   remove(place: Place): Promise<string>;
   /** Requests the abort of the running operation. Azure refuses the request if none is running. */
   abort(place: Place): Promise<void>;
   /** Returns null if Azure forgot the operation, or the SDK cannot read the handle. */
   pollOperation(operation: string): Promise<OperationStatus | null>;
-  latestOperation(place: Place): Promise<LatestOperation | null>;
-  recentEvents(place: Place, since: Date): Promise<string[]>;
+  readLatestOperation(place: Place): Promise<LatestOperation | null>;
+  readRecentEvents(place: Place, since: Date): Promise<string[]>;
 }
 
 const poolOf = (wire: ManagedClusterAgentPoolProfile): ClusterPool => ({
@@ -227,9 +227,9 @@ export async function openClusters(subscription_id: string, account: AzureAccoun
         throw error;
       }
     },
-    async create({ resource_group, cluster }, wanted) {
+    async create({ resource_group, cluster }, request) {
       // With `ifNoneMatch` Azure refuses to overwrite a cluster, also under concurrent creates.
-      const poller = managedClusters.createOrUpdate(resource_group, cluster, wanted, { ifNoneMatch: '*' });
+      const poller = managedClusters.createOrUpdate(resource_group, cluster, request, { ifNoneMatch: '*' });
       await poller.submitted();
       return poller.serialize();
     },
@@ -242,7 +242,7 @@ export async function openClusters(subscription_id: string, account: AzureAccoun
       await managedClusters.abortLatestOperation(resource_group, cluster).submitted();
     },
     pollOperation: (operation) => pollOperation({ context, restorePoller }, operation, account.clock),
-    latestOperation: (place) => latestOperation(context, place),
-    recentEvents: (place, since) => recentEvents(context, place, since),
+    readLatestOperation: (place) => readLatestOperation(context, place),
+    readRecentEvents: (place, since) => readRecentEvents(context, place, since),
   };
 }

@@ -1,4 +1,4 @@
-/** How the driver answers Azure's errors. The codes and messages are those that Azure sends. */
+/** Tests how the driver answers Azure's errors, with the codes and messages that Azure sends. */
 import { describe, expect, it } from 'vitest';
 import { azureFailure } from './azure-failure.ts';
 
@@ -53,7 +53,7 @@ describe('waits and retries', () => {
   });
 
   it.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'REQUEST_SEND_ERROR'])('after %s', (code) => {
-    expect(answerTo(Object.assign(new Error('away'), { code }))).toMatchObject({ outcome: 'wait' });
+    expect(answerTo(Object.assign(new Error('unavailable'), { code }))).toMatchObject({ outcome: 'wait' });
   });
 
   it('after a sign-in that got no answer', () => {

@@ -23,7 +23,7 @@ export interface Resource {
 export interface AzureGroups {
   /** Returns null if the group does not exist. */
   get(name: string): Promise<Group | null>;
-  create(name: string, wanted: { location: string; tags: Tags }): Promise<void>;
+  create(name: string, request: { location: string; tags: Tags }): Promise<void>;
   /** Requests the deletion. The deletion has ended when `get` returns null. */
   remove(name: string): Promise<void>;
   listContents(name: string): Promise<Resource[]>;
@@ -66,8 +66,8 @@ export async function openGroups(subscription_id: string, account: AzureAccount)
   };
   return {
     get,
-    async create(name, wanted) {
-      await resourceGroups.createOrUpdate(name, wanted);
+    async create(name, request) {
+      await resourceGroups.createOrUpdate(name, request);
     },
     async remove(name) {
       await resourceGroups.delete(name).submitted();

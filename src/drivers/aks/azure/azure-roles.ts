@@ -9,7 +9,7 @@ export interface Assignment extends Grant {
   name: string;
 }
 
-export interface WantedAssignment extends Grant {
+export interface AssignmentRequest extends Grant {
   principal_type: AksRole['principal_type'];
   /** Tells a person who finds the assignment in Azure what it is for. */
   description: string;
@@ -18,7 +18,7 @@ export interface WantedAssignment extends Grant {
 export interface AzureRoles {
   /** Returns null if the assignment does not exist. */
   get(scope: string, name: string): Promise<Assignment | null>;
-  create(name: string, wanted: WantedAssignment): Promise<void>;
+  create(name: string, request: AssignmentRequest): Promise<void>;
   /** Does nothing if the assignment does not exist. */
   remove(scope: string, name: string): Promise<void>;
   /** Lists the assignments on exactly this scope, without inherited ones. */

@@ -32,6 +32,12 @@ it("redacts the latest token and the account's secret after 100 learned tokens",
   expect(redact(`${secret} opaque-token-number-99!`)).toBe(`${redactionMark} ${redactionMark}`);
 });
 
+it('forgets the oldest tokens first, also if some secrets of the account are not set', () => {
+  const redact = createRedact([undefined, undefined, undefined]);
+  for (let index = 0; index < 33; index++) redact.learn(`opaque-token-number-${index}!`);
+  expect(redact('opaque-token-number-0! opaque-token-number-3!')).toBe(`opaque-token-number-0! ${redactionMark}`);
+});
+
 it.each(['AKS state: Creating · for 1m 40s', 'what is this? nothing', 'see https://aka.ms/aks-pending-operation'])(
   'leaves %s unchanged',
   (text) => {

@@ -7,7 +7,10 @@ export interface Redact {
   learn(secret: string | undefined): void;
 }
 
-/** Matches the query of a URL, because the URL of an operation contains its signature. */
+/**
+ * Matches the query of a URL. Azure signs the URLs of its asynchronous operations, and the
+ * signature is in the query.
+ */
 const urlQuery = /(\b[a-z][a-z0-9+.-]{1,15}:\/\/[^\s?"'<>]{1,2048}\?)[^\s"'<>]+/gi;
 /** Matches the query of a URL without a host. */
 const pathQuery = /((?:^|[\s"'(])\/[^\s?"'<>]{1,2048}\?)[^\s"'<>]+/g;
@@ -19,13 +22,15 @@ const max_secrets = 32;
 
 export function createRedact(accountSecrets: readonly (string | undefined)[]): Redact {
   const secrets: string[] = [];
+  let keptSecrets = 0;
   const learn = (secret: string | undefined) => {
     if (!secret || secret.length < min_length || secrets.includes(secret)) return;
     secrets.push(secret);
-    // Removes an old token. The account's own secrets come first and are kept.
-    if (secrets.length > max_secrets) secrets.splice(accountSecrets.length, 1);
+    // Removes the oldest token. The account's own secrets come first and are kept.
+    if (secrets.length > max_secrets) secrets.splice(keptSecrets, 1);
   };
   for (const secret of accountSecrets) learn(secret);
+  keptSecrets = secrets.length;
   const redact = (text: string) => {
     const withoutSecrets = secrets.reduce(
       (redacted, secret) =>

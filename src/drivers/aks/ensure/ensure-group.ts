@@ -1,7 +1,7 @@
 /** Creates the resource group of a cluster, or checks that the group named by the pool exists. */
 import type { DriverFailure, DriverWait } from '../../driver.ts';
 import { belongsToInstance, nameTakenFailure, waitAndPoll } from '../aks-host.ts';
-import { type EnsureContext, phases, wantedTags } from './plan.ts';
+import { buildTags, type EnsureContext, phases } from './plan.ts';
 
 const phase = phases.group;
 
@@ -40,7 +40,7 @@ export async function ensureGroup({
       phase,
       retry_seconds: Math.min(1, host.poll_seconds),
     });
-  await azure.groups.create(resource_group, { location: spec.location, tags: wantedTags(target, spec) });
+  await azure.groups.create(resource_group, { location: spec.location, tags: buildTags(target, spec) });
   return {
     outcome: 'wait',
     retry_seconds: 0,

@@ -62,7 +62,7 @@ const differentGrantFailure = ({ scope, role_definition_id }: Grant, name: strin
  * Finds the existing role assignments of an instance by their derived names. It searches the
  * cluster and the scopes in the pool's spec.
  */
-export async function ownRoles({ azure, place }: AzurePlace, target: DriverTarget): Promise<Assignment[]> {
+export async function findInstanceRoles({ azure, place }: AzurePlace, target: DriverTarget): Promise<Assignment[]> {
   const scopes = [
     clusterId(place),
     ...(isAksSpec(target.spec) ? grantsOf(place, target.spec) : []).map(({ scope }) => scope),

@@ -5,7 +5,7 @@
  */
 import type { DriverFailure, DriverOutcome, DriverState, EnsureTarget } from '../../driver.ts';
 import { codeOf, statusOf } from '../../upstream-error.ts';
-import { type AksHost, belongsToInstance, inPhase, nameTakenFailure, waitAndPoll } from '../aks-host.ts';
+import { type AksHost, belongsToInstance, nameTakenFailure, runInPhase, waitAndPoll } from '../aks-host.ts';
 import type { Cluster } from '../azure/azure-clusters.ts';
 import { isMissing } from '../azure/azure-error.ts';
 import { providerFailure } from '../azure/azure-failure.ts';
@@ -15,13 +15,13 @@ import { aksSpec } from '../spec.ts';
 import { ensureGroup } from './ensure-group.ts';
 import { ensureRoles } from './ensure-roles.ts';
 import { followOperation, isRequestRecorded, type PolledOperation } from './follow-operation.ts';
-import { type EnsureContext, phases, wantedCluster } from './plan.ts';
+import { buildClusterRequest, type EnsureContext, phases } from './plan.ts';
 
 export function ensure(host: AksHost, target: EnsureTarget): Promise<DriverOutcome> {
   const spec = aksSpec(target.spec);
   const place = placeIn(target, spec.subscription_id, spec.resource_group);
   const began = typeof target.state.began_at_ms === 'number';
-  return inPhase(host, began ? phases.create : phases.begin, async (): Promise<DriverOutcome> => {
+  return runInPhase(host, began ? phases.create : phases.begin, async (): Promise<DriverOutcome> => {
     const azure = await host.azureAt(place.subscription_id);
     const context = { host, target, spec, azure, place };
     const cluster = await azure.clusters.get(place);
@@ -37,7 +37,7 @@ export function ensure(host: AksHost, target: EnsureTarget): Promise<DriverOutco
         phase: phases.begin,
         state: { ...target.state, ...placeState(place), began_at_ms: host.clock.nowMs() },
       };
-    const group = await inPhase(host, phases.group, () => ensureGroup(context));
+    const group = await runInPhase(host, phases.group, () => ensureGroup(context));
     return group ?? requestCluster(context);
   });
 }
@@ -46,9 +46,9 @@ const phase = phases.create;
 
 const stateWithPlace = ({ target, place }: EnsureContext): DriverState => ({ ...target.state, ...placeState(place) });
 
-/** A deleted cluster is not recreated. The pool's `attempts` decide about another instance. */
+/** A deleted cluster is not recreated. The pool's `attempts` decide whether to launch another. */
 const clusterGoneFailure = ({ place }: EnsureContext): DriverFailure =>
-  failed('cluster_gone', `cluster ${place.cluster} existed and does not exist any more: somebody deleted it`);
+  creationFailure('cluster_gone', `cluster ${place.cluster} existed and does not exist any more: somebody deleted it`);
 
 /** Requests the cluster, unless an earlier request for it is still running. */
 async function requestCluster(context: EnsureContext): Promise<DriverOutcome> {
@@ -71,7 +71,7 @@ async function requestCluster(context: EnsureContext): Promise<DriverOutcome> {
       state: { ...stateWithPlace(context), asked_at_ms: now_ms },
     };
   try {
-    const operation = await azure.clusters.create(place, wantedCluster(target, spec, place));
+    const operation = await azure.clusters.create(place, buildClusterRequest(target, spec, place));
     return {
       outcome: 'wait',
       retry_seconds: Math.min(1, host.poll_seconds),
@@ -89,7 +89,7 @@ async function requestCluster(context: EnsureContext): Promise<DriverOutcome> {
   }
 }
 
-const failed = (code: string, message: string): DriverFailure => ({
+const creationFailure = (code: string, message: string): DriverFailure => ({
   outcome: 'failed',
   owner_layer: 'provider',
   code,
@@ -117,7 +117,7 @@ async function reportProgress(context: EnsureContext, cluster: Cluster): Promise
   const [followed, latest] = await Promise.all([
     followOperation(host, azure, target.state),
     // Only the percentage depends on this call, so its errors are ignored.
-    azure.clusters.latestOperation(place).catch(() => null),
+    azure.clusters.readLatestOperation(place).catch(() => null),
   ]);
   const percent = latest?.percent ?? null;
   return waitAndPoll(host, progressMessage(cluster, (host.clock.nowMs() - began_at_ms) / 1000, percent), {
@@ -143,14 +143,14 @@ async function reportEnd(context: EnsureContext, cluster: Cluster): Promise<Driv
       state: { ...stateWithPlace(context), cluster_seen: true },
     });
   if (cluster.provisioning === 'Canceled')
-    return failed('Canceled', `AKS state: Canceled: the creation of cluster ${place.cluster} was aborted`);
+    return creationFailure('Canceled', `AKS state: Canceled: the creation of cluster ${place.cluster} was aborted`);
   const followed: PolledOperation | null = await followOperation(host, azure, target.state, { ignore_interval: true });
   const error = cluster.error ?? followed?.error ?? failedPool?.error;
   const about = failedPool
     ? `AKS state: ${cluster.provisioning}, agent pool ${failedPool.name} is Failed`
     : `AKS state: ${cluster.provisioning}`;
   if (error) return providerFailure(error, about, host.redact, phase);
-  return failed(failedPool ? 'AgentPoolFailed' : 'ClusterFailed', `${about}; Azure gives no reason`);
+  return creationFailure(failedPool ? 'AgentPoolFailed' : 'ClusterFailed', `${about}; Azure gives no reason`);
 }
 
 const describeRoles = ({ spec: { roles = [] } }: EnsureContext) =>
@@ -162,7 +162,7 @@ function assignRoles(context: EnsureContext, cluster: Cluster): Promise<DriverOu
   const { operation: _operation, operation_next_at_ms: _next, ...state } = target.state;
   const parts = redactedParts(host, cluster);
   const newState = { ...state, ...placeState(place), cluster_seen: true, roles_begun: true };
-  return inPhase(host, phases.roles, async (): Promise<DriverOutcome> => {
+  return runInPhase(host, phases.roles, async (): Promise<DriverOutcome> => {
     if (target.state.roles_begun !== true) {
       const message = `cluster ${place.cluster} was created and runs; ${describeRoles(context)}`;
       return { outcome: 'wait', retry_seconds: 0, message, phase: phases.roles, parts, state: newState };

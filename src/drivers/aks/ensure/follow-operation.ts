@@ -14,7 +14,11 @@ export interface PolledOperation {
   driver_state: DriverState;
 }
 
-const stillRunning = (driver_state: DriverState): PolledOperation => ({ state: 'running', error: null, driver_state });
+const runningOperation = (driver_state: DriverState): PolledOperation => ({
+  state: 'running',
+  error: null,
+  driver_state,
+});
 
 /** Returns null if there is no operation, or Azure does not know it any more. */
 export async function followOperation(
@@ -26,7 +30,7 @@ export async function followOperation(
   if (typeof operation !== 'string') return null;
   const now_ms = host.clock.nowMs();
   if (!ignore_interval && typeof operation_next_at_ms === 'number' && now_ms < operation_next_at_ms)
-    return stillRunning({});
+    return runningOperation({});
   const nextPollMs = (seconds: number | null) => now_ms + (seconds ?? host.poll_seconds) * 1000;
   try {
     const status = await azure.clusters.pollOperation(operation);
@@ -37,7 +41,7 @@ export async function followOperation(
       driver_state: { operation: status.operation, operation_next_at_ms: nextPollMs(status.retry_after_seconds) },
     };
   } catch (error) {
-    return stillRunning({ operation_next_at_ms: nextPollMs(retryAfterOf(error, now_ms)) });
+    return runningOperation({ operation_next_at_ms: nextPollMs(retryAfterOf(error, now_ms)) });
   }
 }
 

@@ -39,12 +39,12 @@ export interface EnsureContext {
   place: Place;
 }
 
-export const wantedTags = (target: EnsureTarget, spec: AksSpec) => ({ ...spec.tags, ...tagsOf(target) });
+export const buildTags = (target: EnsureTarget, spec: AksSpec) => ({ ...spec.tags, ...tagsOf(target) });
 
 /** Returns the create request: the cluster of the pool's spec, with our names and tags. */
-export const wantedCluster = (target: EnsureTarget, spec: AksSpec, place: Place): ManagedCluster => ({
+export const buildClusterRequest = (target: EnsureTarget, spec: AksSpec, place: Place): ManagedCluster => ({
   location: spec.location,
-  tags: wantedTags(target, spec),
+  tags: buildTags(target, spec),
   identity: { type: 'SystemAssigned' },
   dnsPrefix: place.cluster,
   nodeResourceGroup: nodeGroupOf(place),

@@ -1,5 +1,5 @@
 /**
- * Mutual exclusion between all processes on this host that might launch or destroy the same
+ * Mutual exclusion between all processes on this host that might launch, clean or destroy the same
  * instance. The lock is an abstract socket name, which the kernel frees when its holder dies; a
  * lock file would survive kill -9. macOS has no abstract names, so the lock works only within one
  * process there.
@@ -22,7 +22,7 @@ function listenOn(name: string): Promise<(() => Promise<void>) | null> {
 }
 
 /** Runs `work` under the lock. Returns null at once if the lock is held. */
-export async function exclusively<T>(name: string, work: () => Promise<T>): Promise<T | null> {
+export async function withLock<T>(name: string, work: () => Promise<T>): Promise<T | null> {
   if (heldInProcess.has(name)) return null;
   heldInProcess.add(name);
   try {

@@ -3,7 +3,7 @@
  */
 import { chmod, mkdir, readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { kindOf, removeTree } from '../../../base/files/remove-tree.ts';
+import { readKind, removeTree } from '../../../base/files/remove-tree.ts';
 import type { NodeId, NodeInstanceId } from '../../../base/ids.ts';
 import type { DriverTarget } from '../../driver.ts';
 import { errorCode } from '../host-failure.ts';
@@ -54,7 +54,7 @@ export function directoryOf(nodes_dir: string, node_instance_id: string): string
 }
 
 /** The first launch creates `nodes_dir`; until then there are no entries. */
-export async function entriesOf(nodes_dir: string): Promise<string[]> {
+export async function listEntries(nodes_dir: string): Promise<string[]> {
   try {
     return await readdir(nodes_dir);
   } catch (error) {
@@ -74,54 +74,54 @@ export async function readMarker(directory: string): Promise<Marker | null> {
   };
 }
 
-export type Claim = 'made_now' | 'made_before' | 'of_another';
+export type DirectoryOrigin = 'created' | 'existing' | 'foreign';
 
 /**
  * A directory has no marker if a crash came before it was written or the workload removed it. Then
  * the name alone identifies the instance.
  */
-async function ownerOf(directory: string, target: DriverTarget): Promise<'ours' | 'of_another' | 'unmarked'> {
+async function ownerOf(directory: string, target: DriverTarget): Promise<'ours' | 'foreign' | 'unmarked'> {
   const marker = await readMarker(directory);
   if (!marker) return 'unmarked';
-  const ours = marker.installation_id === target.installation_id && marker.node_instance_id === target.node_instance_id;
-  return ours ? 'ours' : 'of_another';
+  const isOurs =
+    marker.installation_id === target.installation_id && marker.node_instance_id === target.node_instance_id;
+  return isOurs ? 'ours' : 'foreign';
 }
 
 /** Creates the directory and its marker, before anything else of the instance exists. */
-export async function claimDirectory(directory: string, target: DriverTarget): Promise<Claim> {
-  let made_now = true;
+export async function ensureDirectory(directory: string, target: DriverTarget): Promise<DirectoryOrigin> {
+  let isNew = true;
   try {
     await mkdir(directory, { mode: 0o700 });
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error;
-    made_now = false;
-    if ((await kindOf(directory)) !== 'directory') return 'of_another';
+    isNew = false;
+    if ((await readKind(directory)) !== 'directory') return 'foreign';
   }
-  const owner = made_now ? 'unmarked' : await ownerOf(directory, target);
-  if (owner === 'of_another') return 'of_another';
+  const owner = isNew ? 'unmarked' : await ownerOf(directory, target);
+  if (owner === 'foreign') return 'foreign';
   if (owner === 'unmarked') {
     const { installation_id, pool, node_id, node_instance_id } = target;
     await writeRecord(join(directory, files.marker), { installation_id, pool, node_id, node_instance_id });
   }
-  return made_now ? 'made_now' : 'made_before';
+  return isNew ? 'created' : 'existing';
 }
 
 /**
- * `written_meanwhile` means that a file appeared during the removal, such as the record of an
- * agent's end.
+ * `refilled` means that a file appeared during the removal, such as the record of an agent's end.
  */
-export type Removal = 'removed' | 'of_another' | 'written_meanwhile';
+export type Removal = 'removed' | 'foreign' | 'refilled';
 
 /** Removes the marker last, so that a partly removed directory still has its owner. */
 export async function removeDirectory(directory: string, target: DriverTarget): Promise<Removal> {
-  const kind = await kindOf(directory);
+  const kind = await readKind(directory);
   if (kind === 'absent') return 'removed';
   if (kind === 'other') {
     await removeTree(directory);
     return 'removed';
   }
   await chmod(directory, 0o700);
-  if ((await ownerOf(directory, target)) === 'of_another') return 'of_another';
+  if ((await ownerOf(directory, target)) === 'foreign') return 'foreign';
   const names = await readdir(directory);
   for (const name of names) if (name !== files.marker) await removeTree(join(directory, name));
   if (names.includes(files.marker)) await unlink(join(directory, files.marker));
@@ -129,7 +129,7 @@ export async function removeDirectory(directory: string, target: DriverTarget): 
     await rmdir(directory);
   } catch (error) {
     if (errorCode(error) !== 'ENOTEMPTY') throw error;
-    return 'written_meanwhile';
+    return 'refilled';
   }
   return 'removed';
 }

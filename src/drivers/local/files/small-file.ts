@@ -19,7 +19,7 @@ async function openSafely(path: string): Promise<FileHandle | null> {
 }
 
 /** Reads the last `max_bytes` of a regular file; null if there is no such file. */
-export async function tailOf(path: string, max_bytes: number): Promise<string | null> {
+export async function readTail(path: string, max_bytes: number): Promise<string | null> {
   const file = await openSafely(path);
   if (!file) return null;
   try {
@@ -37,7 +37,7 @@ const max_record_bytes = 65_536;
 
 /** Reads a JSON object; null if the file is missing or incomplete after a crash. */
 export async function readRecord(path: string): Promise<Record<string, unknown> | null> {
-  const text = await tailOf(path, max_record_bytes);
+  const text = await readTail(path, max_record_bytes);
   if (text === null) return null;
   try {
     const value: unknown = JSON.parse(text);

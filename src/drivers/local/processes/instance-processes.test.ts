@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../base/clock.ts';
-import { alive, plant, until } from '../testing/local-fixture.ts';
+import { isAlive, plant, until } from '../testing/local-fixture.ts';
 import { processTable } from './instance-processes.ts';
 import { type ProcessRow, procfsReader } from './procfs.ts';
 
@@ -12,9 +12,9 @@ it('does not signal a process with another start time, which reused the pid', as
   signal([row], 'SIGKILL');
   // The signals arrive in order, so the process would have ended before SIGSTOP.
   signal([{ ...row, start: reader.startOf(pid) ?? '' }], 'SIGSTOP');
-  expect(await alive(pid)).toBe(true);
+  expect(await isAlive(pid)).toBe(true);
   signal([{ ...row, start: reader.startOf(pid) ?? '' }], 'SIGKILL');
-  await until(async () => !(await alive(pid)), 'the process with the right start time was killed');
+  await until(async () => !(await isAlive(pid)), 'the process with the right start time was killed');
 });
 
 it('does not throw if the process has ended', () => {

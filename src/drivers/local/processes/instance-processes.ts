@@ -4,11 +4,11 @@ import { execFile, execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { sharedScan } from '../../../base/batching/shared-scan.ts';
+import { createSharedScan } from '../../../base/batching/shared-scan.ts';
 import type { Clock } from '../../../base/clock.ts';
 import type { DriverTarget } from '../../driver.ts';
 import { readLaunch } from '../files/launch-record.ts';
-import { directoryOf, entriesOf, files, readMarker } from '../files/node-directory.ts';
+import { directoryOf, files, listEntries, readMarker } from '../files/node-directory.ts';
 import { errorCode } from '../host-failure.ts';
 import { type ProcessReader, type ProcessRow, procfsReader } from './procfs.ts';
 
@@ -51,7 +51,7 @@ export function psReader(nodes_dir: string): ProcessReader {
       const { stdout } = await run('ps', ['-A', '-o', columns], options);
       const rows = stdout.split('\n').flatMap((line) => rowFrom(line) ?? []);
       const byPid = new Map(rows.map((row) => [row.pid, row]));
-      for (const name of await entriesOf(nodes_dir)) {
+      for (const name of await listEntries(nodes_dir)) {
         const directory = join(nodes_dir, name);
         const { pid, start } = await readLaunch(directory);
         const row = pid === null ? undefined : byPid.get(pid);
@@ -117,7 +117,7 @@ export const createReader = (clock: Clock, nodes_dir: string): ProcessReader =>
   existsSync('/proc/self/stat') ? procfsReader(clock) : psReader(nodes_dir);
 
 export function processTable(clock: Clock, nodes_dir: string, reader: ProcessReader): ProcessTable {
-  const readAll = sharedScan(clock, reader.read);
+  const readAll = createSharedScan(clock, reader.read);
   return {
     readAll,
     startOf: reader.startOf,

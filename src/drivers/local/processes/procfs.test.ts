@@ -1,12 +1,15 @@
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '../../../base/clock.ts';
-import { alive, plant, signal, until } from '../testing/local-fixture.ts';
+import { isAlive, plant, signal, until } from '../testing/local-fixture.ts';
 import { procfsReader, statFrom } from './procfs.ts';
 
 const planted: number[] = [];
 afterEach(async () => {
   for (const pid of planted) signal(pid, 'SIGKILL');
-  await until(async () => !(await Promise.all(planted.splice(0).map(alive))).includes(true), 'planted processes ended');
+  await until(
+    async () => !(await Promise.all(planted.splice(0).map(isAlive))).includes(true),
+    'planted processes ended',
+  );
 });
 
 const tags = { SLIPWAY_INSTALLATION_ID: 'installation-p', SLIPWAY_NODE_INSTANCE_ID: 'inst_p' };
@@ -15,12 +18,12 @@ it('reads the tags of a process at every moment of repeated execs', async () => 
   const pid = plant(['/bin/sh', '-c', 'exec /bin/sh -c "$LOOP"'], { ...tags, LOOP: 'exec /bin/sh -c "$LOOP"' });
   planted.push(pid);
   const reader = procfsReader(systemClock);
-  const missed: unknown[] = [];
+  const incompleteRows: unknown[] = [];
   for (let reading = 0; reading < 150; reading++) {
     const row = (await reader.read()).find((candidate) => candidate.pid === pid);
-    if (row?.tags?.node_instance_id !== 'inst_p' || row.argv[0] !== '/bin/sh') missed.push(row ?? reading);
+    if (row?.tags?.node_instance_id !== 'inst_p' || row.argv[0] !== '/bin/sh') incompleteRows.push(row ?? reading);
   }
-  expect(missed).toEqual([]);
+  expect(incompleteRows).toEqual([]);
 });
 
 /** A line of /proc/<pid>/stat with these fields, by their numbers in the manual. */
@@ -51,7 +54,7 @@ it('does not wait for a process with an empty environment', async () => {
   const reader = procfsReader(systemClock);
   await until(
     async () => (await reader.read()).some((row) => row.pid === pid && row.tags === null),
-    'environment shed',
+    'the process to have an empty environment',
   );
   // Other starting processes may cause a wait, but not every time; a futile wait would occur every
   // time.

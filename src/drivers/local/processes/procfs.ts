@@ -47,7 +47,7 @@ function nullIfUnreadable<T>(read: () => T): T | null {
   }
 }
 
-const textOf = (pid: number, file: string) => nullIfUnreadable(() => readFileSync(`/proc/${pid}/${file}`, 'utf8'));
+const readText = (pid: number, file: string) => nullIfUnreadable(() => readFileSync(`/proc/${pid}/${file}`, 'utf8'));
 
 const kernelThreads = 2;
 const endedStates = new Set(['Z', 'X', 'x']);
@@ -83,7 +83,7 @@ export function statFrom(text: string): Stat | null {
 }
 
 function readStat(pid: number): Stat | null {
-  const text = textOf(pid, 'stat');
+  const text = readText(pid, 'stat');
   return text ? statFrom(text) : null;
 }
 
@@ -107,9 +107,9 @@ function tagsFrom(environ: string): ProcessTags | null {
 function readRow(pid: number): { row: ProcessRow; unsettled: boolean } | null {
   const stat = readStat(pid);
   if (!stat || stat.ppid === kernelThreads || pid === kernelThreads) return null;
-  const environ = textOf(pid, 'environ');
+  const environ = readText(pid, 'environ');
   const tags = tagsFrom(environ ?? '');
-  const cmdline = tags ? (textOf(pid, 'cmdline') ?? '') : '';
+  const cmdline = tags ? (readText(pid, 'cmdline') ?? '') : '';
   const row = {
     pid,
     ppid: stat.ppid,
@@ -125,8 +125,8 @@ function readRow(pid: number): { row: ProcessRow; unsettled: boolean } | null {
 }
 
 /**
- * Synchronous reads cost a tenth of asynchronous ones here. The reader pauses after this many, so
- * that it does not block the event loop for long.
+ * Synchronous reads of /proc cost a tenth of asynchronous ones. The reader pauses after this many,
+ * so that it does not block the event loop for long.
  */
 const slice_size = 64;
 const settle_rounds = 100;

@@ -21,7 +21,7 @@ it('without /proc, finds a recorded machine and ends only that machine with its 
   await fixture.ready(machine.target);
   await handle(fixture, { ...machine.target, state: {} }).done('ensure');
   expect(await fixture.machines(machine.target)).toBe(1);
-  expect(await fixture.open().observe(machine.target)).toMatchObject({ state: 'running' });
+  expect(await fixture.open().inspect(machine.target)).toMatchObject({ state: 'running' });
   expect(await fixture.open().prove(machine.target, { kind: 'absent', nonce: 'n' })).toMatchObject({
     code: 'not_absent',
   });

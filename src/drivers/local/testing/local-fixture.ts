@@ -23,7 +23,7 @@ export interface LocalFixture extends DriverFixture {
   nodes_dir: string;
   options: LocalDriverOptions;
   directory(target: DriverTarget): string;
-  /** Pids of every live process whose environment names this instance. */
+  /** Lists the pids of all running processes that have this instance in their environment. */
   pids(target: DriverTarget): Promise<number[]>;
   /** The installation of the targets that `withSpec` makes; no other test uses it. */
   installation_id: string;
@@ -35,7 +35,7 @@ export interface LocalFixture extends DriverFixture {
   ready(target: DriverTarget): Promise<void>;
 }
 
-/** Polls until a condition holds; fails the test after 15 s. */
+/** Polls until the condition is true; fails the test after 15 s. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const give_up_ms = systemClock.monotonicMs() + 15_000;
   while (!(await condition())) {
@@ -44,13 +44,13 @@ export async function until(condition: () => boolean | Promise<boolean>, what: s
   }
 }
 
-async function readable(path: string): Promise<string> {
+async function readTextOrEmpty(path: string): Promise<string> {
   return readFile(path, 'utf8').catch(() => '');
 }
 
 /** A zombie has ended, even if its parent has not reaped it yet. */
-export async function alive(pid: number): Promise<boolean> {
-  const stat = await readable(`/proc/${pid}/stat`);
+export async function isAlive(pid: number): Promise<boolean> {
+  const stat = await readTextOrEmpty(`/proc/${pid}/stat`);
   return stat !== '' && !stat.slice(stat.lastIndexOf(')')).startsWith(') Z');
 }
 
@@ -59,10 +59,10 @@ async function environOf(pid: number): Promise<string> {
   for (let tries = 0; tries < 100; tries++) {
     const environ = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => null);
     if (environ !== '') return environ ?? '';
-    if ((await readable(`/proc/${pid}/cmdline`)) !== '') break;
+    if ((await readTextOrEmpty(`/proc/${pid}/cmdline`)) !== '') break;
     await pause(systemClock, 5);
   }
-  return readable(`/proc/${pid}/environ`);
+  return readTextOrEmpty(`/proc/${pid}/environ`);
 }
 
 async function pidsWith(variable: string): Promise<number[]> {
@@ -71,7 +71,7 @@ async function pidsWith(variable: string): Promise<number[]> {
     if (!/^\d+$/.test(name)) continue;
     const environ = await environOf(Number(name));
     if (!environ.split('\0').includes(variable)) continue;
-    if (await alive(Number(name))) pids.push(Number(name));
+    if (await isAlive(Number(name))) pids.push(Number(name));
   }
   return pids;
 }
@@ -124,7 +124,7 @@ export async function localFixture(options: Partial<LocalDriverOptions> = {}): P
   const agents = async (of: DriverTarget) => {
     const found: number[] = [];
     for (const pid of await pids(of)) {
-      if ((await readable(`/proc/${pid}/cmdline`)).includes('--config\0')) found.push(pid);
+      if ((await readTextOrEmpty(`/proc/${pid}/cmdline`)).includes('--config\0')) found.push(pid);
     }
     return found;
   };

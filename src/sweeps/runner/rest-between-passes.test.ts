@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { moment } from '../../base/clock.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
-import { resting } from './resting.ts';
+import { restBetweenPasses } from './rest-between-passes.ts';
 
 test('with a share of 5 %, rests twenty seconds after a pass of one second, however often it is woken', async () => {
   const clock = virtualClock();
   let passes = 0;
-  const run = resting(clock, 0.05, async () => {
+  const run = restBetweenPasses(clock, 0.05, async () => {
     passes++;
     await clock.advance(1000);
     return { decided: 1 };

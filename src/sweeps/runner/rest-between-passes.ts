@@ -5,7 +5,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Sweep } from './sweep.ts';
 
-export function resting(clock: Clock, share: number, pass: Sweep['run']): Sweep['run'] {
+export function restBetweenPasses(clock: Clock, share: number, pass: Sweep['run']): Sweep['run'] {
   let restUntilMs = Number.NEGATIVE_INFINITY;
   return async (now) => {
     const startedMs = clock.monotonicMs();

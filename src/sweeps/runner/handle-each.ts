@@ -2,7 +2,7 @@
 import { StoreUnavailable } from '../../store/pg/database.ts';
 
 /** Returns the name and error of each item that failed. Throws at once if the store is away. */
-export async function eachAlone<T>(
+export async function handleEach<T>(
   items: readonly T[],
   nameOf: (item: T) => string,
   handle: (item: T) => Promise<void>,

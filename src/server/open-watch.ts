@@ -1,0 +1,68 @@
+/** Opens the watch over this replica itself, and the control of its log level. */
+import { controlLogLevel } from '../api/status/log-level.ts';
+import { watchServer } from '../api/status/server-watch.ts';
+import { createSharedScan } from '../base/batching/shared-scan.ts';
+import { now } from '../base/clock.ts';
+import { readDiskSpace } from '../base/files/disk-space.ts';
+import type { TlsFiles } from '../base/network/tls-files.ts';
+import type { HeapWatch, Use } from '../base/process-use.ts';
+import type { ReadinessCheck } from '../contract/fleet/overview.ts';
+import { readOpenRestoration } from '../store/backup/restorations.ts';
+import { readConnectionUse, readDatabaseFacts } from '../store/rows/database-facts.ts';
+import type { Operating } from './open-operations.ts';
+import type { OpenedStore } from './open-store.ts';
+import type { Opening } from './opening.ts';
+
+interface Measures {
+  checkStore(): Promise<ReadinessCheck>;
+  openFiles(): Use | null;
+  heap: Pick<HeapWatch, 'use'>;
+  tls: TlsFiles | null;
+}
+
+export function openWatch(
+  { settings, log, data_dir, parts }: Opening,
+  { db, clock, tail, watch }: OpenedStore,
+  { runner, clockStep, backups }: Operating,
+  { checkStore, openFiles, heap, tls }: Measures,
+) {
+  const started_at = now(clock);
+  const serverWatch = watchServer({
+    clock,
+    log,
+    async readFacts() {
+      const database = await checkStore();
+      return {
+        at: now(clock),
+        database,
+        // The query would wait for a database that cannot be used.
+        connections: database.ok ? await readConnectionUse(db) : null,
+        is_short_of_connections: db.isShortOfConnections(),
+        disk: await readDiskSpace(data_dir),
+        files: openFiles(),
+        heap: heap.use(),
+        certificate: tls?.validity() ?? null,
+        backup: backups?.state() ?? null,
+        restoration: database.ok ? ((await readOpenRestoration(db)) ?? null) : null,
+        tail_lag_seconds: tail.lagMs() / 1000,
+        sweeps: runner.statuses(),
+        started_at,
+        clock_step: clockStep(),
+      };
+    },
+  });
+  parts.defer(async () => serverWatch.stop());
+  const logLevel = controlLogLevel(log, clock);
+  tail.subscribe((fact) => logLevel.observe(fact));
+  parts.defer(async () => logLevel.stop());
+  return {
+    serverWatch,
+    logLevel,
+    // Expensive: for the size of the database, PostgreSQL reads the size of each of its files.
+    databaseFacts: createSharedScan(clock, () => readDatabaseFacts(db)),
+    ownConnections: () => ({
+      used: [...watch.connections().values()].reduce((sum, { open }) => sum + open, 0),
+      limit: settings.database_connections,
+    }),
+  };
+}

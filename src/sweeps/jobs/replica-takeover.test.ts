@@ -1,0 +1,33 @@
+/** Tests that operations of dead replicas are resumed, but not while a restoration is open. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { testDatabase } from '../../../test/support/database.ts';
+import { listUnfinishedReplicas } from '../../store/operations/replicas.ts';
+import type { SweepServices } from '../runner/services.ts';
+import { type RuleFixture, ruleFixture } from '../testing/rule-fixture.ts';
+import { replicaTakeover } from './replica-takeover.ts';
+
+let fixture: RuleFixture;
+beforeEach(async () => {
+  fixture = ruleFixture(await testDatabase());
+});
+afterEach(() => fixture.close());
+
+test('after a restore dead replicas are declared dead, and their operations wait for its end', async () => {
+  await fixture.markStored(fixture.at(0));
+  await fixture.markStored(fixture.at(-3600), 'rep_before');
+  let isOpen = true;
+  const recover = vi.fn(async (ids: string[]) => ids.length);
+  const { run, runsAfterRestore } = replicaTakeover({
+    ...fixture.services,
+    engine: { executorsWithRuns: async () => ['rep_before'], recover } as unknown as SweepServices['engine'],
+    restoration: { isObserving: () => isOpen },
+    isProcessAlive: () => true,
+  });
+  expect(runsAfterRestore).toBe(true);
+  expect(await run(fixture.at(1))).toEqual({ decided: 0 });
+  expect(recover).not.toHaveBeenCalled();
+  expect((await listUnfinishedReplicas(fixture.db)).map(({ replica_id }) => replica_id)).toEqual(['rep_test']);
+  isOpen = false;
+  expect(await run(fixture.at(2))).toEqual({ decided: 1 });
+  expect(recover).toHaveBeenCalledExactlyOnceWith(['rep_before']);
+});
