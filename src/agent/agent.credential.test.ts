@@ -1,5 +1,5 @@
 /**
- * How an agent reacts when the control plane no longer knows it. Runs in this process, so that the
+ * Tests an agent that the control plane no longer knows. Runs in this process, so that the
  * timings can be short.
  */
 import { readFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { systemClock } from '../base/clock.ts';
 import { keyProofBody } from '../contract/agent/key-proof.ts';
 import { runAgent } from './agent.ts';
 import { isSignedBy } from './connection/keys.ts';
-import { processRows } from './process/process-table.ts';
+import { listProcesses } from './process/process-table.ts';
 import { configFrom } from './state/config.ts';
 import { readStoredState } from './state/state-file.ts';
 import { type AgentBench, agentBench, agentProgram, until } from './testing/agent-process.ts';
@@ -43,15 +43,15 @@ const timing = {
   ship_retry: beat_retry,
 };
 
-const isRunning = (pid: number) => processRows().some((row) => row.pid === pid);
+const isRunning = (pid: number) => listProcesses().some((row) => row.pid === pid);
 
-function live(config: Record<string, unknown>, credential_doubt_ms: number) {
+function startAgent(config: Record<string, unknown>, credential_doubt_ms: number, print = (_line: string) => {}) {
   const end = runAgent(configFrom({ server_url: server.url, dir: bench.dir(), ...config }), {
     clock: systemClock,
     timing: { ...timing, credential_doubt_ms },
     env: { PATH: process.env.PATH },
     stop: stop.signal,
-    print() {},
+    print,
     atExit() {},
     stopEndsCommand: () => true,
     agent_program: agentProgram,
@@ -60,10 +60,10 @@ function live(config: Record<string, unknown>, credential_doubt_ms: number) {
   return end;
 }
 
-test('an enrolled agent keeps its command while its credential stays unknown, and asks ever more slowly', async () => {
+test('an enrolled agent keeps its command while its credential stays unknown, and asks rarely', async () => {
   const dir = bench.dir();
   const command = ['/bin/sh', '-c', 'echo $$ >> pids; exec sleep 60'];
-  const end = live({ enrollment_token: 'e', command, dir }, 100);
+  const end = startAgent({ enrollment_token: 'e', command, dir }, 100);
   await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready');
   const refusedAt: number[] = [];
   server.override(() => {
@@ -73,7 +73,8 @@ test('an enrolled agent keeps its command while its credential stays unknown, an
   await until(() => refusedAt.length > 0, 'a refusal');
   const confirmed_ms = (refusedAt[0] ?? 0) + 1_000;
   await until(() => (refusedAt.at(-1) ?? 0) > confirmed_ms + 3_000, 'more refusals');
-  // Several loops would ask every 50 ms. After the doubt all of them share one call in each pause.
+  // Without the credential doubt, each loop would ask every 50 ms. Once the loss is confirmed, all
+  // loops share one call in each pause.
   const later = refusedAt.filter((at) => at > confirmed_ms);
   expect(later.length).toBeLessThan(3_000 / (unknown_credential_retry.max_ms / 2) + 2);
   const pid = Number(readFileSync(join(dir, 'pids'), 'utf8'));
@@ -89,10 +90,27 @@ test('an enrolled agent keeps its command while its credential stays unknown, an
   expect(isRunning(pid)).toBe(false);
 });
 
-test('an agent whose join token is refused keeps its credential, and goes on with it once it is known', async () => {
+test('an agent logs each time that its credential is lost, and that it is known again', async () => {
+  const logged: string[] = [];
+  const messages = /does not know this machine|knows this machine again/;
+  startAgent({ enrollment_token: 'e' }, 100, (line) => logged.push(...(messages.exec(line) ?? [])));
+  await until(() => server.beats.length > 0, 'a beat');
+  const expected: string[] = [];
+  for (let loss = 0; loss < 2; loss++) {
+    server.override(() => problem('credential_unknown'));
+    expected.push('does not know this machine');
+    await until(() => logged.length === expected.length, 'the loss');
+    server.override(() => null);
+    expected.push('knows this machine again');
+    await until(() => logged.length === expected.length, 'the return');
+  }
+  expect(logged).toEqual(expected);
+});
+
+test('an agent whose join token is refused keeps its credential, and uses it once it is known', async () => {
   const dir = bench.dir();
   const config = { join_token: 'j', name: 'box', dir };
-  live(config, 100);
+  startAgent(config, 100);
   await until(() => server.beats.length > 0, 'a beat');
   let joins = 0;
   server.override(({ path, headers }) => {
@@ -108,7 +126,7 @@ test('an agent whose join token is refused keeps its credential, and goes on wit
 });
 
 test('an agent survives a short time in which its credential is unknown', async () => {
-  live({ enrollment_token: 'e' }, 60_000);
+  startAgent({ enrollment_token: 'e' }, 60_000);
   await until(() => server.beats.length > 0, 'a beat');
   let refused = 0;
   server.override(() => (++refused > 10 ? null : problem('credential_unknown')));
@@ -119,7 +137,7 @@ test('an agent survives a short time in which its credential is unknown', async 
 });
 
 test('an agent with a join token joins again', async () => {
-  live({ join_token: 'j', name: 'box' }, 100);
+  startAgent({ join_token: 'j', name: 'box' }, 100);
   await until(() => server.beats.length > 0, 'a beat');
   server.credential = 'credential-2';
   server.beats.length = 0;
@@ -134,17 +152,17 @@ test('an agent with a join token joins again', async () => {
   expect(isSignedBy(agent_public_key, body, signature)).toBe(true);
 });
 
-test.for(['identity_unproven', 'name_taken'] as const)('an agent that gets %s proves its key, once', async (code) => {
+test.for(['identity_unproven', 'name_taken'] as const)('an agent refused with %s proves its key once', async (code) => {
   server.override(({ path }) => (path === '/v1/agent/register' ? problem(code) : null));
-  const end = await live({ join_token: 'j', name: 'box' }, 100);
+  const end = await startAgent({ join_token: 'j', name: 'box' }, 100);
   expect(end).toMatchObject({ code: 'registration_refused' });
-  const proofs = server.heard
+  const proofs = server.requests
     .filter(({ path }) => path === '/v1/agent/register')
     .map(({ body }) => Object.hasOwn(body as object, 'key_proof'));
   expect(proofs).toEqual([false, true]);
 });
 
-test('ends if it has neither a token nor a credential', async () => {
-  expect(await live({}, 100)).toMatchObject({ code: 'registration_refused' });
-  expect(server.heard).toEqual([]);
+test('an agent ends if it has neither a token nor a credential', async () => {
+  expect(await startAgent({}, 100)).toMatchObject({ code: 'registration_refused' });
+  expect(server.requests).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** No log line is lost, repeated or reordered on its way to the server, whatever is killed. */
+/** Tests that no log line is lost, repeated or reordered, even if the agent is killed. */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -18,7 +18,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-const counted = () =>
+const readCounts = () =>
   server.lines.filter(({ line }) => line.startsWith('count ')).map(({ line }) => Number(line.slice(6)));
 const upTo = (last: number) => Array.from({ length: last }, (_, i) => i + 1);
 
@@ -32,18 +32,18 @@ test('killed repeatedly during a flood, delivers every line once and in order', 
   const kills = 3;
   for (let kill = 0; kill < kills; kill++) {
     const agent = bench.start(dir, config);
-    const before = counted().length;
-    await until(() => counted().length > before + 200, 'some lines');
+    const before = readCounts().length;
+    await until(() => readCounts().length > before + 200, 'some lines');
     agent.kill('SIGKILL');
     await agent.exit;
   }
-  const before = counted().length;
+  const before = readCounts().length;
   bench.start(dir, config);
-  await until(() => counted().length > before + 200, 'some lines');
+  await until(() => readCounts().length > before + 200, 'some lines');
   writeFileSync(join(dir, 'enough'), '');
   await until(() => server.lines.some(({ line }) => line === 'final'), 'the last line');
   expect(server.lines.map(({ seq }) => seq)).toEqual(upTo(server.lines.length));
-  expect(counted()).toEqual(upTo(Number(readFileSync(join(dir, 'count'), 'utf8'))));
+  expect(readCounts()).toEqual(upTo(Number(readFileSync(join(dir, 'count'), 'utf8'))));
 });
 
 test('delivers lines written during an outage, or accepted in part, once and in order', async () => {
@@ -63,33 +63,33 @@ test('delivers lines written during an outage, or accepted in part, once and in 
     return null;
   });
   bench.start(bench.dir(), { server_url: server.url, command });
-  await until(() => counted().at(-1) === last, 'the last line');
-  expect(counted()).toEqual(upTo(last));
+  await until(() => readCounts().at(-1) === last, 'the last line');
+  expect(readCounts()).toEqual(upTo(last));
 });
 
-test('keeps the lines when told to slow down, and retries no earlier than allowed', async () => {
-  const asked_ms: number[] = [];
+test('keeps the lines if the server asks for a pause, and retries no earlier than allowed', async () => {
+  const called_ms: number[] = [];
   server.override(({ path }) => {
     if (path !== '/v1/agent/logs') return null;
-    asked_ms.push(systemClock.monotonicMs());
-    return asked_ms.length <= 2 ? problem('logs_slow_down', { retry_after_seconds: 1 }) : null;
+    called_ms.push(systemClock.monotonicMs());
+    return called_ms.length <= 2 ? problem('logs_slow_down', { retry_after_seconds: 1 }) : null;
   });
   const command = ['/bin/sh', '-c', 'for i in $(seq 500); do echo "count $i"; done; sleep 60'];
   bench.start(bench.dir(), { server_url: server.url, command });
-  await until(() => counted().at(-1) === 500, 'the last line');
-  expect(counted()).toEqual(upTo(500));
-  const [first = 0, second = 0, third = 0] = asked_ms;
+  await until(() => readCounts().at(-1) === 500, 'the last line');
+  expect(readCounts()).toEqual(upTo(500));
+  const [first = 0, second = 0, third = 0] = called_ms;
   expect(second - first).toBeGreaterThan(950);
   expect(third - second).toBeGreaterThan(950);
 });
 
-/** An agent that wrote and sent forty lines and was killed; tests damage its spool. */
-async function killedAfterForty() {
+/** Kills an agent that has sent forty lines, for tests that damage its spool. */
+async function killAgentAfterForty() {
   const dir = bench.dir();
   const command = ['/bin/sh', '-c', 'for i in $(seq 40); do echo "count $i"; done; sleep 60'];
   const start = () => bench.start(dir, { server_url: server.url, command });
   const killed = start();
-  await until(() => counted().at(-1) === 40, 'the last line');
+  await until(() => readCounts().at(-1) === 40, 'the last line');
   killed.kill('SIGKILL');
   await killed.exit;
   // The next agent would adopt the command, which would not print its lines again.
@@ -97,22 +97,22 @@ async function killedAfterForty() {
   return { spool: join(agentDirectory(dir), 'spool'), startAgain: start };
 }
 
-test('reports a lost spool, and numbers continue beyond those that the server knows', async () => {
-  const { spool, startAgain } = await killedAfterForty();
+test('reports a lost spool, and continues with higher numbers than the server has', async () => {
+  const { spool, startAgain } = await killAgentAfterForty();
   rmSync(spool, { recursive: true });
   startAgain();
-  await until(() => counted().length === 80, 'all lines again');
-  expect(counted()).toEqual([...upTo(40), ...upTo(40)]);
+  await until(() => readCounts().length === 80, 'all lines again');
+  expect(readCounts()).toEqual([...upTo(40), ...upTo(40)]);
   expect(server.lines.some(({ line }) => line.includes('dropped an unknown number of lines'))).toBe(true);
 });
 
 test('a damaged spool neither reuses a number nor prevents the start', async () => {
-  const { spool, startAgain } = await killedAfterForty();
+  const { spool, startAgain } = await killAgentAfterForty();
   for (const name of readdirSync(spool))
     writeFileSync(join(spool, name), name === 'acknowledged' ? '' : '{"seq":1,\0\n');
   startAgain();
-  await until(() => counted().length === 80, 'all lines again');
-  expect(counted()).toEqual([...upTo(40), ...upTo(40)]);
+  await until(() => readCounts().length === 80, 'all lines again');
+  expect(readCounts()).toEqual([...upTo(40), ...upTo(40)]);
   expect(server.lines.some(({ line }) => line.includes('older than what the server has'))).toBe(true);
 });
 
@@ -123,9 +123,9 @@ test('drops only the line that the server refuses', async () => {
     return path === '/v1/agent/logs' && refused ? problem('invalid_request') : null;
   });
   bench.start(bench.dir(), { server_url: server.url, command });
-  await until(() => counted().at(-1) === 40, 'the last line');
-  expect(counted()).toEqual(upTo(40).filter((i) => i !== 17));
-  await until(() => server.lines.some(({ line }) => line.includes('refuses a log line')), 'word of it');
+  await until(() => readCounts().at(-1) === 40, 'the last line');
+  expect(readCounts()).toEqual(upTo(40).filter((i) => i !== 17));
+  await until(() => server.lines.some(({ line }) => line.includes('refuses a log line')), 'the report of the line');
 });
 
 test('does not retry forever if the server refuses every line', async () => {
@@ -150,8 +150,8 @@ test('behind a proxy with a lower limit, sends smaller batches', async () => {
     return large ? { status: 413, body: '<h1>413 Request Entity Too Large</h1>', type: 'text/html' } : null;
   });
   bench.start(bench.dir(), { server_url: server.url, command });
-  await until(() => counted().at(-1) === 40, 'the last line');
-  expect(counted()).toEqual(upTo(40));
+  await until(() => readCounts().at(-1) === 40, 'the last line');
+  expect(readCounts()).toEqual(upTo(40));
 });
 
 test('redacts secrets of the command from its output, on the machine too', async () => {
@@ -174,6 +174,6 @@ test('an idle agent ships a line within half a second', async () => {
   await until(() => server.lines.some(({ line }) => line === 'now'), 'the line');
   const shipped = server.lines.find(({ line }) => line === 'now');
   const took_ms = systemClock.nowMs() - Date.parse(shipped?.at ?? '');
-  // Ten times the promise, for a machine that is busy with other tests.
+  // Ten times the limit, because the machine may be busy with other tests.
   expect(took_ms).toBeLessThan(5_000);
 });

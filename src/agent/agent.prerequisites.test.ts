@@ -1,5 +1,5 @@
 /**
- * Prerequisites from the registration reply and from the launch configuration. The agent runs in
+ * Tests prerequisites from the registration reply and the launch configuration. The agent runs in
  * the test process, so that checks repeat quickly.
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -44,11 +44,11 @@ const timing = {
 function startAgent(config: Record<string, unknown> = {}) {
   const stop = new AbortController();
   const command = ['/bin/sh', '-c', 'touch started; exec sleep 60'];
-  const given = { server_url: server.url, dir, join_token: 'j', name: 'box', command, ...config };
+  const agentConfig = { server_url: server.url, dir, join_token: 'j', name: 'box', command, ...config };
   const env = { PATH: process.env.PATH };
   const stopping = { stop: stop.signal, stopEndsCommand: () => true, atExit() {} };
   const surroundings = { clock: systemClock, timing, env, ...stopping, agent_program: agentProgram, print() {} };
-  const end = runAgent(configFrom(given), surroundings);
+  const end = runAgent(configFrom(agentConfig), surroundings);
   running.push({ stop, end });
   return end;
 }
@@ -58,102 +58,102 @@ async function stopAll() {
   running = [];
 }
 
-const file = (name: string) => join(dir, name);
+const filePath = (name: string) => join(dir, name);
 /** A prerequisite that is met if its file exists. Each check appends a line to checked-<name>. */
-const needs = (name: string) => ({
+const fileCheck = (name: string) => ({
   name,
   check: `echo x >> checked-${name}; echo looking for ${name}; test -e ${name}`,
 });
-const put = (name: string) => writeFileSync(file(name), '');
-const checks = (name: string) => {
-  const path = file(`checked-${name}`);
+const createFile = (name: string) => writeFileSync(filePath(name), '');
+const countChecks = (name: string) => {
+  const path = filePath(`checked-${name}`);
   return existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n').length : 0;
 };
 const hasReportedStatus = (status: string) => server.beats.some((beat) => beat.status === status);
-const ready = () => until(() => hasReportedStatus('ready'), 'ready reported');
+const waitUntilReady = () => until(() => hasReportedStatus('ready'), 'ready reported');
 /** Each report as a line. */
-const reports = () =>
+const readReports = () =>
   server.prerequisites.map((report) => report.map(({ name, ok }) => `${name} ${ok ? 'met' : 'missing'}`).join(', '));
 const waitForReports = (...expected: string[]) =>
-  until(() => reports().join('; ') === expected.join('; '), `reported: ${expected.join('; ')}`);
-const waitsFor = (name: string) =>
+  until(() => readReports().join('; ') === expected.join('; '), `reported: ${expected.join('; ')}`);
+const waitForBeatNaming = (name: string) =>
   until(() => server.beats.at(-1)?.message?.includes(name) ?? false, `a beat that names ${name}`);
 
 describe('prerequisites from the registration reply', () => {
   test('are checked before the command runs, and are reported', async () => {
-    put('disk');
-    server.requires = [needs('disk')];
+    createFile('disk');
+    server.requires = [fileCheck('disk')];
     startAgent({ command: ['/bin/sh', '-c', 'cp checked-disk copy; mv copy seen; exec sleep 60'] });
-    await ready();
+    await waitUntilReady();
     await waitForReports('disk met');
-    await until(() => existsSync(file('seen')), 'the command');
-    expect(readFileSync(file('seen'), 'utf8')).toBe('x\n');
+    await until(() => existsSync(filePath('seen')), 'the command');
+    expect(readFileSync(filePath('seen'), 'utf8')).toBe('x\n');
     expect(server.registrations).toHaveLength(1);
     await until(() => server.stages.some(({ name }) => name === 'command'), 'the boot stages');
     expect(server.stages.map(({ name }) => name)).toEqual(['prerequisites', 'command']);
   });
 
   test('keep the node starting until they are met, and heartbeats name the missing one', async () => {
-    put('disk');
-    server.requires = [needs('disk'), needs('gpu-driver')];
+    createFile('disk');
+    server.requires = [fileCheck('disk'), fileCheck('gpu-driver')];
     startAgent();
-    await waitsFor('gpu-driver');
-    await until(() => checks('gpu-driver') > 4, 'it is checked again');
-    expect(reports()).toEqual(['disk met, gpu-driver missing']);
+    await waitForBeatNaming('gpu-driver');
+    await until(() => countChecks('gpu-driver') > 4, 'it is checked again');
+    expect(readReports()).toEqual(['disk met, gpu-driver missing']);
     expect(server.prerequisites[0]?.[1]?.detail).toBe('its check exited with code 1: looking for gpu-driver');
     expect(new Set(server.beats.map(({ status }) => status))).toEqual(new Set(['starting']));
     expect(server.beats.at(-1)).toMatchObject({ boot_stage: 'prerequisites' });
-    expect(existsSync(file('started'))).toBe(false);
-    put('gpu-driver');
-    await ready();
+    expect(existsSync(filePath('started'))).toBe(false);
+    createFile('gpu-driver');
+    await waitUntilReady();
     await waitForReports('disk met, gpu-driver missing', 'disk met, gpu-driver met');
-    await until(() => existsSync(file('started')), 'the command');
+    await until(() => existsSync(filePath('started')), 'the command');
   });
 
   test('are reported again when a second one goes missing', async () => {
-    put('disk');
-    server.requires = [needs('disk'), needs('gpu-driver')];
+    createFile('disk');
+    server.requires = [fileCheck('disk'), fileCheck('gpu-driver')];
     startAgent();
     const reports = ['disk met, gpu-driver missing'];
     await waitForReports(...reports);
-    rmSync(file('disk'));
+    rmSync(filePath('disk'));
     await waitForReports(...reports, 'disk missing, gpu-driver missing');
-    put('gpu-driver');
+    createFile('gpu-driver');
     await waitForReports(...reports, 'disk missing, gpu-driver missing', 'disk missing, gpu-driver met');
     expect(hasReportedStatus('ready')).toBe(false);
-    expect(existsSync(file('started'))).toBe(false);
+    expect(existsSync(filePath('started'))).toBe(false);
   });
 
   test('override those from the launch configuration', async () => {
-    put('old');
+    createFile('old');
     server.requires = [{ name: 'driver', check: 'test -e new' }];
     startAgent({ requires: [{ name: 'driver', check: 'test -e old' }] });
     await waitForReports('driver missing');
     expect(hasReportedStatus('ready')).toBe(false);
-    put('new');
-    await ready();
+    createFile('new');
+    await waitUntilReady();
   });
 
   test('are checked and reported again when the machine joins again', async () => {
-    put('disk');
-    server.requires = [needs('disk')];
+    createFile('disk');
+    server.requires = [fileCheck('disk')];
     startAgent();
-    await ready();
-    rmSync(file('disk'));
+    await waitUntilReady();
+    rmSync(filePath('disk'));
     server.beats.length = 0;
     server.credential = 'credential-2';
-    await waitsFor('disk');
+    await waitForBeatNaming('disk');
     expect(hasReportedStatus('ready')).toBe(false);
-    put('disk');
-    await ready();
-    await until(() => reports().at(-1) === 'disk met', 'that it is met');
-    expect(reports()).toContain('disk missing');
+    createFile('disk');
+    await waitUntilReady();
+    await until(() => readReports().at(-1) === 'disk met', 'that it is met');
+    expect(readReports()).toContain('disk missing');
     expect(server.registrations.at(-1)).toMatchObject({ join_token: 'j' });
   });
 
   test('are not reported forever to a server that refuses the results', async () => {
-    put('disk');
-    server.requires = [needs('disk')];
+    createFile('disk');
+    server.requires = [fileCheck('disk')];
     let refused = 0;
     server.override(({ path }) => {
       if (path !== '/v1/agent/prerequisites') return null;
@@ -161,7 +161,7 @@ describe('prerequisites from the registration reply', () => {
       return problem('not_found');
     });
     startAgent();
-    await ready();
+    await waitUntilReady();
     const before = server.beats.length;
     await until(() => server.beats.length > before + 2, 'more beats');
     expect(refused).toBe(1);
@@ -177,105 +177,105 @@ describe('prerequisites from the registration reply', () => {
 
 describe('prerequisites from the launch configuration', () => {
   test('are checked before the registration and reported after it', async () => {
-    put('disk');
-    startAgent({ requires: [needs('disk')] });
-    await ready();
+    createFile('disk');
+    startAgent({ requires: [fileCheck('disk')] });
+    await waitUntilReady();
     await waitForReports('disk met');
     expect(server.registrations[0]?.boot?.stages.map(({ name }) => name)).toEqual(['prerequisites']);
   });
 
   test('are reported together with those from the reply', async () => {
-    put('disk');
-    put('gpu-driver');
-    server.requires = [needs('gpu-driver')];
-    startAgent({ requires: [needs('disk')] });
-    await ready();
+    createFile('disk');
+    createFile('gpu-driver');
+    server.requires = [fileCheck('gpu-driver')];
+    startAgent({ requires: [fileCheck('disk')] });
+    await waitUntilReady();
     await waitForReports('gpu-driver met, disk met');
   });
 
   test('are not checked twice if the reply says the same', async () => {
-    put('disk');
-    server.requires = [needs('disk')];
-    startAgent({ requires: [needs('disk')] });
-    await ready();
+    createFile('disk');
+    server.requires = [fileCheck('disk')];
+    startAgent({ requires: [fileCheck('disk')] });
+    await waitUntilReady();
     await waitForReports('disk met');
-    expect(checks('disk')).toBe(1);
+    expect(countChecks('disk')).toBe(1);
   });
 
   test('end the agent if one is missing at a later start', async () => {
-    put('disk');
-    startAgent({ requires: [needs('disk')] });
-    await ready();
+    createFile('disk');
+    startAgent({ requires: [fileCheck('disk')] });
+    await waitUntilReady();
     await stopAll();
-    rmSync(file('disk'));
-    const end = await startAgent({ requires: [needs('disk')] });
+    rmSync(filePath('disk'));
+    const end = await startAgent({ requires: [fileCheck('disk')] });
     expect(end).toMatchObject({ code: 'prerequisite_missing' });
     expect(end.reason).toContain('disk');
   });
 
   test('are not checked any more once the pool has dropped them', async () => {
-    put('disk');
+    createFile('disk');
     server.requires = [];
-    startAgent({ requires: [needs('disk')] });
-    await ready();
+    startAgent({ requires: [fileCheck('disk')] });
+    await waitUntilReady();
     await stopAll();
-    rmSync(file('disk'));
+    rmSync(filePath('disk'));
     server.beats.length = 0;
-    startAgent({ requires: [needs('disk')] });
-    await ready();
+    startAgent({ requires: [fileCheck('disk')] });
+    await waitUntilReady();
   });
 });
 
 describe('a later start', () => {
-  const startedOnce = async () => {
-    put('disk');
-    server.requires = [needs('disk')];
+  const startOnceAndStop = async () => {
+    createFile('disk');
+    server.requires = [fileCheck('disk')];
     startAgent();
-    await ready();
-    await until(() => existsSync(file('started')), 'the command');
+    await waitUntilReady();
+    await until(() => existsSync(filePath('started')), 'the command');
     await stopAll();
-    rmSync(file('started'));
+    rmSync(filePath('started'));
     server.beats.length = 0;
   };
 
   test('checks the last known prerequisites without a server, and works once they are met', async () => {
-    await startedOnce();
-    rmSync(file('disk'));
+    await startOnceAndStop();
+    rmSync(filePath('disk'));
     await server.stop();
-    const before = checks('disk');
+    const before = countChecks('disk');
     startAgent();
-    await until(() => checks('disk') > before + 2, 'it is checked again');
-    expect(existsSync(file('started'))).toBe(false);
-    put('disk');
-    await until(() => existsSync(file('started')), 'the command');
+    await until(() => countChecks('disk') > before + 2, 'it is checked again');
+    expect(existsSync(filePath('started'))).toBe(false);
+    createFile('disk');
+    await until(() => existsSync(filePath('started')), 'the command');
     await server.start();
-    await ready();
+    await waitUntilReady();
   });
 
   test('of a released machine waits for its prerequisites before it works', async () => {
-    put('disk');
-    server.requires = [needs('disk')];
+    createFile('disk');
+    server.requires = [fileCheck('disk')];
     startAgent();
-    await ready();
+    await waitUntilReady();
     const cleaned = server.queue('release.clean', { nonce: 'n' });
     await until(() => server.results.get(cleaned)?.status === 'succeeded', 'it is clean');
     await stopAll();
-    for (const name of ['disk', 'started']) rmSync(file(name));
+    for (const name of ['disk', 'started']) rmSync(filePath(name));
     server.node_status = 'ready';
     startAgent();
-    await waitsFor('disk');
+    await waitForBeatNaming('disk');
     const before = server.beats.length;
     await until(() => server.beats.length > before + 2, 'more beats');
-    expect(existsSync(file('started'))).toBe(false);
-    put('disk');
-    await until(() => existsSync(file('started')), 'the command');
+    expect(existsSync(filePath('started'))).toBe(false);
+    createFile('disk');
+    await until(() => existsSync(filePath('started')), 'the command');
   });
 
   test('is not part of the boot', async () => {
-    await startedOnce();
+    await startOnceAndStop();
     const stages = server.stages.length;
     startAgent();
-    await ready();
+    await waitUntilReady();
     const before = server.beats.length;
     await until(() => server.beats.length > before + 2, 'more beats');
     expect(server.stages).toHaveLength(stages);

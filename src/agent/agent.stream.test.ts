@@ -1,6 +1,6 @@
 /**
- * An agent with a stream: heartbeats and tasks use it while it is open, and HTTP otherwise, never
- * both.
+ * Tests an agent with a stream: heartbeats and tasks use the stream while it is open, and HTTP
+ * otherwise, never both.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type AgentBench, type AgentProcess, agentBench, until } from './testing/agent-process.ts';
@@ -17,23 +17,23 @@ afterEach(async () => {
   await server.stop();
 });
 
-const requests = (path: string) => server.heard.filter((heard) => heard.path === path);
-const byHttp = () => requests('/v1/agent/heartbeat').length;
+const listRequests = (path: string) => server.requests.filter((request) => request.path === path);
+const countHttpBeats = () => listRequests('/v1/agent/heartbeat').length;
 
-async function streaming(config: Record<string, unknown> = {}): Promise<AgentProcess> {
+async function startStreaming(config: Record<string, unknown> = {}): Promise<AgentProcess> {
   const agent = bench.start(bench.dir(), { server_url: server.url, stream: true, ...config });
-  await until(() => server.streamed.some(({ status }) => status === 'ready'), 'ready reported by the stream');
+  await until(() => server.streamedBeats.some(({ status }) => status === 'ready'), 'ready reported by the stream');
   return agent;
 }
 
-test('heartbeats, tasks and the last report go by the stream alone', async () => {
-  const agent = await streaming();
-  const before = byHttp();
-  const seen = server.streamed.length;
+test('heartbeats, tasks and the last report use only the stream', async () => {
+  const agent = await startStreaming();
+  const before = countHttpBeats();
+  const seen = server.streamedBeats.length;
   const task_id = server.queue('ping', {});
   await until(() => server.results.get(task_id)?.status === 'succeeded', 'the task to be answered');
-  await until(() => server.streamed.length > seen + 3, 'more beats');
-  expect(byHttp()).toBe(before);
+  await until(() => server.streamedBeats.length > seen + 3, 'more beats');
+  expect(countHttpBeats()).toBe(before);
   agent.kill('SIGTERM');
   expect((await agent.exit).code).toBe(0);
   expect(server.beats.at(-1)?.status).toBe('stopping');
@@ -41,8 +41,8 @@ test('heartbeats, tasks and the last report go by the stream alone', async () =>
 });
 
 test('gets tasks by the stream from an earlier server that does not know idle', async () => {
-  server.refuse_idle = true;
-  await streaming();
+  server.refuses_idle = true;
+  await startStreaming();
   // The first may go by a poll that was sent before the stream was open.
   for (const task_id of [server.queue('ping', {}), server.queue('ping', {})])
     await until(() => server.results.get(task_id)?.status === 'succeeded', 'the task to be answered');
@@ -50,38 +50,38 @@ test('gets tasks by the stream from an earlier server that does not know idle', 
 });
 
 test('falls back to HTTP at once if the stream breaks, and reconnects', async () => {
-  await streaming();
-  const before = byHttp();
+  await startStreaming();
+  const before = countHttpBeats();
   for (const stream of server.streams) stream.terminate();
-  await until(() => byHttp() > before, 'a beat by HTTP');
+  await until(() => countHttpBeats() > before, 'a beat by HTTP');
   const task_id = server.queue('ping', {});
   await until(() => server.results.get(task_id)?.status === 'succeeded', 'a task by HTTP');
   await until(() => server.streams.length === 1, 'the stream again');
-  const again = server.streamed.length;
-  await until(() => server.streamed.length > again, 'a beat by the stream again');
+  const again = server.streamedBeats.length;
+  await until(() => server.streamedBeats.length > again, 'a beat by the stream again');
 });
 
 test('uses HTTP if streams are refused, and reports the failure', async () => {
-  server.refuse_stream = problem('not_found');
+  server.stream_refusal = problem('not_found');
   bench.start(bench.dir(), { server_url: server.url, stream: true });
   await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready reported');
   await until(() => server.facts.some(({ data }) => data.call === 'agent-stream'), 'the failure to be reported');
   expect(server.facts.find(({ data }) => data.call === 'agent-stream')?.data).toMatchObject({ code: 'not_found' });
-  expect(server.streamed).toEqual([]);
+  expect(server.streamedBeats).toEqual([]);
 });
 
 test('obeys a pushed interval before the next heartbeat was due', async () => {
-  await streaming();
+  await startStreaming();
   server.interval_seconds = 3600;
-  const assigned = server.streamed.length;
-  await until(() => server.streamed.length > assigned, 'the heartbeat that gets the long interval');
-  const before = server.streamed.length;
+  const assigned = server.streamedBeats.length;
+  await until(() => server.streamedBeats.length > assigned, 'the heartbeat that gets the long interval');
+  const before = server.streamedBeats.length;
   server.streams[0]?.send(JSON.stringify({ heartbeat_interval_seconds: 0.05 }));
-  await until(() => server.streamed.length > before, 'a beat long before it was due');
+  await until(() => server.streamedBeats.length > before, 'a beat long before it was due');
 });
 
 test('ends if the stream says that the instance is fenced', async () => {
-  const agent = await streaming();
+  const agent = await startStreaming();
   server.interval_seconds = 3600;
   server.streams[0]?.send(JSON.stringify({ problem: problem('instance_fenced').body }));
   expect((await agent.exit).code).toBe(0);

@@ -1,4 +1,4 @@
-/** How an agent process fetches, checks, runs and answers tasks. */
+/** Tests how an agent process fetches, checks, runs and answers tasks. */
 import { createPublicKey, verify } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { moment, systemClock } from '../base/clock.ts';
 import type { TaskResult } from '../contract/agent/agent.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
-import { processRows } from './process/process-table.ts';
+import { listProcesses } from './process/process-table.ts';
 import { type AgentBench, type AgentProcess, agentBench, until } from './testing/agent-process.ts';
 import { node, type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 
@@ -21,7 +21,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-async function ready(config: Record<string, unknown> = {}, dir = bench.dir()): Promise<AgentProcess> {
+async function startReady(config: Record<string, unknown> = {}, dir = bench.dir()): Promise<AgentProcess> {
   const agent = bench.start(dir, { server_url: server.url, ...config });
   await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready reported');
   return agent;
@@ -34,19 +34,19 @@ async function resultOf(task_id: string): Promise<TaskResult> {
   return result;
 }
 
-const running = (pid: number) => processRows().some((row) => row.pid === pid);
-const numberIn = (agent: AgentProcess, name: string) => Number(readFileSync(join(agent.dir, name), 'utf8'));
+const isRunning = (pid: number) => listProcesses().some((row) => row.pid === pid);
+const readNumber = (agent: AgentProcess, name: string) => Number(readFileSync(join(agent.dir, name), 'utf8'));
 
 test('sends the span of a task to a collector as part of the requesting trace', async () => {
   const collector = await protocolServer();
   try {
-    await ready({ otlp_endpoint: collector.url });
-    const failing = { for: { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` }, nonce: '' };
+    await startReady({ otlp_endpoint: collector.url });
+    const failingParams = { for: { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` }, nonce: '' };
     await resultOf(server.queue('ping', { for: { traceparent: `00-${'c'.repeat(32)}-${'d'.repeat(16)}-00` } }));
-    const task_id = server.queue('release.clean', failing);
+    const task_id = server.queue('release.clean', failingParams);
     await resultOf(task_id);
     const sent = () =>
-      collector.heard.filter(({ path }) => path === '/v1/traces').map(({ body }) => JSON.stringify(body));
+      collector.requests.filter(({ path }) => path === '/v1/traces').map(({ body }) => JSON.stringify(body));
     await until(() => sent().length > 0, 'a span');
     expect(sent()).toHaveLength(1);
     const [resource] = JSON.parse(sent()[0] ?? '{}').resourceSpans;
@@ -65,7 +65,7 @@ test('sends the span of a task to a collector as part of the requesting trace', 
   }
 });
 
-test('repeats a lost poll once a heartbeat says that tasks wait', async () => {
+test('repeats a lost poll after another call was interrupted', async () => {
   let polls = 0;
   let resets = 0;
   server.interval_seconds = 0.2;
@@ -73,35 +73,35 @@ test('repeats a lost poll once a heartbeat says that tasks wait', async () => {
     if (path.startsWith('/v1/agent/tasks/next')) return polls++ === 0 ? 'hang' : null;
     return path === '/v1/agent/heartbeat' && polls === 1 && resets++ === 0 ? 'reset' : null;
   });
-  await ready();
+  await startReady();
   await until(() => resets > 0, 'an interruption');
   await resultOf(server.queue('ping'));
 });
 
 test('polls an earlier server that does not know idle without it', async () => {
-  server.refuse_idle = true;
-  await ready();
+  server.refuses_idle = true;
+  await startReady();
   await resultOf(server.queue('ping'));
   await resultOf(server.queue('ping'));
-  const polls = server.heard.filter(({ path }) => path === '/v1/agent/tasks/next').map(({ query }) => query);
+  const polls = server.requests.filter(({ path }) => path === '/v1/agent/tasks/next').map(({ query }) => query);
   expect(polls.filter((query) => query.includes('idle=true'))).toHaveLength(1);
   const before = server.beats.length;
-  await until(() => server.beats.length > before + 2, 'beats that would have taken facts along');
+  await until(() => server.beats.length > before + 2, 'beats that would have sent facts too');
   expect(server.facts, 'no failure to report').toEqual([]);
 });
 
 describe('results', () => {
   test("answers a ping, signed with the registered key, under the task's correlation id", async () => {
-    await ready();
+    await startReady();
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const task_id = server.queue('ping', { for: { traceparent } });
     const { status, result, signature } = await resultOf(task_id);
     expect({ status, result }).toMatchObject({ status: 'succeeded', result: { pong: true } });
     const spki = Buffer.from(server.registrations[0]?.agent_public_key ?? '', 'base64');
     const key = createPublicKey({ key: spki, format: 'der', type: 'spki' });
-    const said = canonicalJson({ task_id, node_instance_id: node.node_instance_id, status, result });
-    expect(verify(null, Buffer.from(said), key, Buffer.from(signature ?? '', 'base64'))).toBe(true);
-    const answer = server.heard.find(({ path }) => path.endsWith('/result'));
+    const signedText = canonicalJson({ task_id, node_instance_id: node.node_instance_id, status, result });
+    expect(verify(null, Buffer.from(signedText), key, Buffer.from(signature ?? '', 'base64'))).toBe(true);
+    const answer = server.requests.find(({ path }) => path.endsWith('/result'));
     expect(answer?.headers).toMatchObject({ 'x-correlation-id': 'correlation-of-task', traceparent });
     await until(() => server.lines.some(({ line }) => line.includes('task ended')), 'the log of the task');
     const line = server.lines.find((each) => each.line.includes('task ended'))?.line ?? '{}';
@@ -111,7 +111,7 @@ describe('results', () => {
   });
 
   test('refuses each invalid task with its own code', async () => {
-    await ready();
+    await startReady();
     const forged = server.queue('ping', {}, (task) => ({ ...task, params: { more: true } }));
     const unknownKey = server.queue('ping', {}, (task) => ({ ...task, kid: 'key-9' }));
     const unknownType = server.queue('shell.run', { script: 'touch owned' });
@@ -128,7 +128,7 @@ describe('results', () => {
   });
 
   test('refuses a task of another instance and one that expired', async () => {
-    await ready();
+    await startReady();
     const elsewhere = server.queue('ping', { for: { node_instance_id: 'inst_0' } });
     const late = server.queue('ping', { for: { expires_at: moment(systemClock.nowMs() - 5_000).toISOString() } });
     expect((await resultOf(elsewhere)).error?.code).toBe('task_wrong_node');
@@ -138,7 +138,7 @@ describe('results', () => {
   test('resends an undelivered result, and answers the same task without running it again', async () => {
     let refusals = 2;
     server.override(({ path }) => (path.endsWith('/result') && refusals-- > 0 ? problem('store_unavailable') : null));
-    const agent = await ready({ clean: 'echo x >> cleaned-times' });
+    const agent = await startReady({ clean: 'echo x >> cleaned-times' });
     const task_id = server.queue('release.clean', { nonce: 'n1' });
     const first = await resultOf(task_id);
     server.results.clear();
@@ -147,9 +147,9 @@ describe('results', () => {
     expect(readFileSync(join(agent.dir, 'cleaned-times'), 'utf8')).toBe('x\n');
   });
 
-  test('a stored result survives the agent', async () => {
+  test('a restarted agent sends the stored result', async () => {
     const config = { clean: 'echo x >> cleaned-times' };
-    const agent = await ready(config);
+    const agent = await startReady(config);
     const task_id = server.queue('release.clean', { nonce: 'n1' });
     const first = await resultOf(task_id);
     agent.kill('SIGKILL');
@@ -165,7 +165,7 @@ describe('results', () => {
 
 describe('leases', () => {
   test('a long task renews its lease, and heartbeats report it as active', async () => {
-    const agent = await ready({ clean: 'while [ ! -e go ]; do sleep 0.02; done' });
+    const agent = await startReady({ clean: 'while [ ! -e go ]; do sleep 0.02; done' });
     const task_id = server.queue('release.clean', { nonce: 'n1', lease_seconds: 0.3 });
     await until(() => server.progress.filter((id) => id === task_id).length >= 2, 'two renewals');
     await until(() => server.beats.some(({ active_tasks }) => active_tasks === 1), 'a beat that counts it');
@@ -174,56 +174,56 @@ describe('leases', () => {
   });
 
   test('a lost lease aborts the work, and the next task is fetched', async () => {
-    const agent = await ready({ clean: 'echo $$ > shell; sleep 60' });
+    const agent = await startReady({ clean: 'echo $$ > shell; sleep 60' });
     server.override(({ path }) => (path.endsWith('/progress') ? problem('task_lease_lost') : null));
     const lost = server.queue('release.clean', { nonce: 'n1', lease_seconds: 0.3 });
     const next = server.queue('ping');
     expect((await resultOf(next)).status).toBe('succeeded');
     expect(server.results.has(lost)).toBe(false);
-    await until(() => !running(numberIn(agent, 'shell')), 'the shell is gone');
+    await until(() => !isRunning(readNumber(agent, 'shell')), 'the shell is gone');
   });
 });
 
 test('retries a fenced poll later without reporting a failure', async () => {
-  let barred = 2;
+  let refusals = 2;
   server.override(({ path }) => {
-    return path === '/v1/agent/tasks/next' && barred-- > 0
+    return path === '/v1/agent/tasks/next' && refusals-- > 0
       ? problem('node_fenced', { retry_after_seconds: 0.1 })
       : null;
   });
-  await ready();
+  await startReady();
   expect((await resultOf(server.queue('ping'))).status).toBe('succeeded');
   const before = server.beats.length;
-  await until(() => server.beats.length > before + 2, 'beats that would have taken facts along');
+  await until(() => server.beats.length > before + 2, 'beats that would have sent facts too');
   expect(server.facts).toEqual([]);
 });
 
 describe('release', () => {
-  test('stop ends the command and processes that left its group; it stays down after a restart', async () => {
+  test('stop ends the command and processes that left its group; they stay down after a restart', async () => {
     const config = { command: ['/bin/sh', '-c', 'setsid sleep 60 & echo $! > stray; echo $$ > pid; wait'] };
-    const agent = await ready(config);
+    const agent = await startReady(config);
     await until(() => existsSync(join(agent.dir, 'pid')), 'the command runs');
-    const pids = [numberIn(agent, 'pid'), numberIn(agent, 'stray')];
-    expect(pids.map(running)).toEqual([true, true]);
+    const pids = [readNumber(agent, 'pid'), readNumber(agent, 'stray')];
+    expect(pids.map(isRunning)).toEqual([true, true]);
     expect(await resultOf(server.queue('release.stop'))).toMatchObject({
       status: 'succeeded',
       result: { stopped: true },
     });
-    expect(pids.map(running)).toEqual([false, false]);
+    expect(pids.map(isRunning)).toEqual([false, false]);
     agent.kill('SIGKILL');
     await agent.exit;
     server.beats.length = 0;
     bench.start(agent.dir, { server_url: server.url, ...config });
     await until(() => server.beats.some(({ message }) => message?.includes('stopped by a release')), 'a beat');
-    expect(numberIn(agent, 'pid')).toBe(pids[0]);
+    expect(readNumber(agent, 'pid')).toBe(pids[0]);
   });
 
   test('clean answers with its nonce, lists what was checked, and leaves its marker', async () => {
-    const agent = await ready({ command: ['/bin/sh', '-c', 'sleep 60'], clean: 'echo removing' });
+    const agent = await startReady({ command: ['/bin/sh', '-c', 'sleep 60'], clean: 'echo removing' });
     const { status, result } = await resultOf(server.queue('release.clean', { nonce: 'nonce-7', reuse: true }));
     expect({ status, result }).toMatchObject({ status: 'succeeded', result: { clean: true, nonce: 'nonce-7' } });
     expect(result?.checked).toContainEqual({ what: 'processes of the instance except its agent', seen: 'none' });
-    // A directory that a person provided is neither emptied nor vouched for.
+    // A directory that a person provided is not emptied, but reported as not checked.
     expect(JSON.stringify(result?.checked)).toContain('not checked: Slipway did not create this machine');
     expect(existsSync(join(agent.dir, 'agent.json'))).toBe(true);
     expect(readFileSync(join(agent.dir, 'cleaned'), 'utf8')).toContain('nonce-7');
@@ -233,7 +233,7 @@ describe('release', () => {
   });
 
   test('a failing clean reports its last lines, and succeeds once the cause is gone', async () => {
-    const agent = await ready({ clean: 'test -e fixed || { echo volume is busy; exit 4; }' });
+    const agent = await startReady({ clean: 'test -e fixed || { echo volume is busy; exit 4; }' });
     const { status, error } = await resultOf(server.queue('release.clean', { nonce: 'a' }));
     expect({ status, code: error?.code }).toEqual({ status: 'failed', code: 'clean_failed' });
     expect(error?.message).toBe('clean exited with code 4: volume is busy');
@@ -242,21 +242,21 @@ describe('release', () => {
     expect((await resultOf(server.queue('release.clean', { nonce: 'b' }))).status).toBe('succeeded');
   });
 
-  test("a reused machine is as new: the tenant's files are gone, and it is set up again", async () => {
+  test("a reused machine is like a new one: the tenant's files are gone, and it is set up again", async () => {
     const dir = bench.dir();
     const [work_dir, spare] = [join(dir, 'work'), join(dir, 'spare')];
     for (const each of [work_dir, spare]) mkdirSync(each);
-    const config = { work_dir, workload_dirs: [work_dir, spare], setup: 'echo x >> ../set-up; echo fitted > rig' };
-    await ready(config, dir);
-    writeFileSync(join(work_dir, 'rig'), 'bent by its tenant');
+    const config = { work_dir, workload_dirs: [work_dir, spare], setup: 'echo x >> ../set-up; echo prepared > file' };
+    await startReady(config, dir);
+    writeFileSync(join(work_dir, 'file'), 'changed by the tenant');
     for (const each of [work_dir, spare]) writeFileSync(join(each, '.secret'), 'of the tenant');
-    const going = await resultOf(server.queue('release.clean', { nonce: 'a' }));
-    expect(going.status).toBe('succeeded');
-    expect(readFileSync(join(dir, 'set-up'), 'utf8'), 'one that goes is not set up again').toBe('x\n');
+    const withoutReuse = await resultOf(server.queue('release.clean', { nonce: 'a' }));
+    expect(withoutReuse.status).toBe('succeeded');
+    expect(readFileSync(join(dir, 'set-up'), 'utf8'), 'without a reuse it is not set up again').toBe('x\n');
     const { result } = await resultOf(server.queue('release.clean', { nonce: 'b', reuse: true }));
     expect(result?.checked).toEqual(expect.arrayContaining([{ what: `directory ${work_dir}`, seen: 'emptied' }]));
-    expect([readdirSync(work_dir), readdirSync(spare)]).toEqual([['rig'], []]);
-    expect(readFileSync(join(work_dir, 'rig'), 'utf8')).toBe('fitted\n');
+    expect([readdirSync(work_dir), readdirSync(spare)]).toEqual([['file'], []]);
+    expect(readFileSync(join(work_dir, 'file'), 'utf8')).toBe('prepared\n');
     expect(readFileSync(join(dir, 'set-up'), 'utf8')).toBe('x\nx\n');
   });
 
@@ -265,26 +265,26 @@ describe('release', () => {
     const [work_dir, output_file] = [join(dir, 'work'), join(dir, 'agent.out')];
     mkdirSync(work_dir);
     writeFileSync(output_file, 'printed by the agent for alloc_1\n');
-    const plants = 'for each in left-by-tenant .agent/left .agent/spool/left; do echo of-tenant > ../$each; done';
-    const prints = 'i=0; while [ $i -lt 3000 ]; do echo "of-tenant $i"; i=$((i+1)); done';
+    const plantFiles = 'for each in left-by-tenant .agent/left .agent/spool/left; do echo of-tenant > ../$each; done';
+    const printLines = 'i=0; while [ $i -lt 3000 ]; do echo "of-tenant $i"; i=$((i+1)); done';
     const command = [
       '/bin/sh',
       '-c',
-      `trap "echo of-tenant to the end; exit" TERM; ${plants}; ${prints}; sleep 60 & wait`,
+      `trap "echo of-tenant to the end; exit" TERM; ${plantFiles}; ${printLines}; sleep 60 & wait`,
     ];
     const dir_keeps = ['agent.json', 'agent.out', 'work'];
-    let takes = false;
-    server.override(({ path }) => (path.endsWith('/logs') && !takes ? problem('logs_slow_down') : null));
+    let acceptsLogs = false;
+    server.override(({ path }) => (path.endsWith('/logs') && !acceptsLogs ? problem('logs_slow_down') : null));
     const clean = 'echo > ../cleaning';
-    await ready({ work_dir, workload_dirs: [work_dir], command, clean, dir_keeps, output_file }, dir);
+    await startReady({ work_dir, workload_dirs: [work_dir], command, clean, dir_keeps, output_file }, dir);
     await until(() => existsSync(join(dir, '.agent/spool/left')), 'the command runs');
     await resultOf(server.queue('release.freeze'));
     const tenantLines = () => server.lines.filter(({ line }) => line.startsWith('of-tenant'));
     const task_id = server.queue('release.clean', { nonce: 'a', reuse: true });
     await until(() => existsSync(join(dir, 'cleaning')), 'the clean runs');
-    takes = true;
+    acceptsLogs = true;
     expect((await resultOf(task_id)).status).toBe('succeeded');
-    expect(tenantLines().at(-1)?.line, 'what was sent when the machine was called clean').toBe('of-tenant to the end');
+    expect(tenantLines().at(-1)?.line, 'the last line that was sent before the result').toBe('of-tenant to the end');
     const named = (name: string) => !['agent.json', 'work'].includes(name);
     const left = readdirSync(dir, { recursive: true, withFileTypes: true }).filter(
       (each) => each.isFile() && named(each.name),
@@ -299,13 +299,13 @@ describe('release', () => {
     expect((await resultOf(task_id)).result?.nonce).toBe('a');
     const seq = server.lines.at(-1)?.seq ?? 0;
     await until(
-      () => server.lines.some((line) => line.seq > seq || line.line.includes('answering as before')),
+      () => server.lines.some((line) => line.seq > seq || line.line.includes('sending the stored result')),
       'later lines',
     );
   });
 
   test('a machine is not clean while the control plane has not accepted its lines', async () => {
-    await ready({ command: ['/bin/sh', '-c', 'sleep 60'] });
+    await startReady({ command: ['/bin/sh', '-c', 'sleep 60'] });
     server.override(({ path }) => (path.endsWith('/logs') ? problem('store_unavailable') : null));
     const expires_at = moment(systemClock.nowMs() + 1_500).toISOString();
     const { status, error } = await resultOf(
@@ -317,8 +317,8 @@ describe('release', () => {
 
   test('a machine is not clean if a directory cannot be emptied', async () => {
     const dir = bench.dir();
-    writeFileSync(join(dir, 'file'), 'of whoever brought the machine');
-    await ready({ workload_dirs: [join(dir, 'file', 'below')] }, dir);
+    writeFileSync(join(dir, 'file'), 'of the owner of the machine');
+    await startReady({ workload_dirs: [join(dir, 'file', 'below')] }, dir);
     const { status, error } = await resultOf(server.queue('release.clean', { nonce: 'a', reuse: true }));
     expect({ status, code: error?.code }).toEqual({ status: 'failed', code: 'clean_failed' });
     expect(error?.message).toMatch(/^the tenant's files in .* cannot be removed: ENOTDIR/);
@@ -326,19 +326,19 @@ describe('release', () => {
   });
 
   test('a node that is free again after its release runs its command again', async () => {
-    const agent = await ready({ command: ['/bin/sh', '-c', 'echo $$ > pid; sleep 60'] });
+    const agent = await startReady({ command: ['/bin/sh', '-c', 'echo $$ > pid; sleep 60'] });
     await resultOf(server.queue('release.stop'));
     await resultOf(server.queue('release.clean', { nonce: 'a' }));
-    const before = numberIn(agent, 'pid');
+    const before = readNumber(agent, 'pid');
     server.node_status = 'ready';
     server.beats.length = 0;
     await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready again');
-    expect(numberIn(agent, 'pid')).not.toBe(before);
-    expect(running(numberIn(agent, 'pid'))).toBe(true);
+    expect(readNumber(agent, 'pid')).not.toBe(before);
+    expect(isRunning(readNumber(agent, 'pid'))).toBe(true);
   });
 
   test('freeze and diagnostics return what only the machine knows', async () => {
-    await ready({
+    await startReady({
       setup: 'echo from setup',
       command: ['/bin/sh', '-c', 'for i in $(seq 300); do echo "line $i"; done; exec sleep 61'],
     });

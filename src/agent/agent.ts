@@ -12,9 +12,9 @@ import { type AgentParts, type AgentSurroundings, agentParts } from './life/agen
 import { boot } from './life/boot.ts';
 import type { AgentEnd } from './life/exit.ts';
 import { startLoops } from './life/loops.ts';
-import { type AgentStop, crashed, createStop, shutDown } from './life/stop.ts';
+import { type AgentStop, createStop, shutDown, toCrashEnd } from './life/stop.ts';
 import { type PrerequisiteGate, prerequisiteGate } from './prerequisites/prerequisite-gate.ts';
-import { requiredNow } from './prerequisites/prerequisites.ts';
+import { listRequired } from './prerequisites/prerequisites.ts';
 import type { LogShipper } from './spool/log-shipper.ts';
 import type { AgentConfig } from './state/config.ts';
 import { agentVersion } from './version.ts';
@@ -28,15 +28,17 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   const http = anyServer([connect(config.server_url), ...config.other_server_urls.map(connect)]);
   const doubt = credentialDoubt(clock, timing.credential_doubt_ms, timing.unknown_credential_retry);
   const callEvents: Pick<ControlPlaneParts, 'onAnswer' | 'onFailure'> = {
-    onAnswer: doubt.clear,
+    onAnswer() {
+      if (doubt.clear()) credentialLoss.onKnown();
+    },
     onFailure(failure) {
-      // Two failures are not reported: the server records a fence itself, and it has accepted a
-      // heartbeat that it answers with `beats_slow_down`.
+      // Two failures are not reported: a fence (423), which the server records itself, and
+      // `beats_slow_down`, because the server has accepted that heartbeat.
       if (failure.status !== 423 && failure.code !== 'beats_slow_down') parts.facts.callFailed(failure);
       // The registration handles its own failures.
       if (failure.call === 'agent-register') return;
       if (failure.code === 'instance_fenced') stop.request({ code: 'instance_fenced', reason: failure.detail });
-      if (doubt.confirmedBy(failure)) onCredentialLost(failure);
+      if (doubt.confirmLoss(failure)) credentialLoss.onLost(failure);
       if (failure.code === 'credential_expired' && failure.call !== 'agent-credential-rotate') rotateNow();
     },
   };
@@ -46,13 +48,13 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
     correlation_id: () => config.correlation_id,
     timeout_ms: timing.call_timeout_ms,
     beat_answer_ms: timing.beat_answer_ms,
-    heldBack: doubt.heldBack,
+    waitForTurn: doubt.waitForTurn,
     ...callEvents,
   });
   const isResumed = state.read().identity !== null;
-  const gate = prerequisiteGate({ ...parts, signal: stop.signal, first_start: !isResumed, begin: work.begin });
+  const gate = prerequisiteGate({ ...parts, signal: stop.signal, is_first_start: !isResumed, begin: work.begin });
   let rotateNow = () => {};
-  const onCredentialLost = createCredentialLostHandler(parts, server, gate, stop);
+  const credentialLoss = handleCredentialLoss(parts, server, gate, stop);
 
   const tracer = await openTracer({
     endpoint: config.otlp_endpoint,
@@ -68,17 +70,24 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
     await work.adopt();
     if (!(await bootAndRegister(parts, server, gate, stop))) return;
     const onLost = (failure: CallFailure) => {
-      doubt.lost(failure);
-      onCredentialLost(failure);
+      doubt.markLost();
+      credentialLoss.onLost(failure);
     };
     const rotation = credentialRotation({ ...parts, server, signal: stop.signal, onLost });
     rotateNow = rotation.rotateNow;
-    const loops = startLoops({ ...parts, ...callEvents, server, signal: stop.signal, tracer });
+    const loops = startLoops({
+      ...parts,
+      ...callEvents,
+      waitForTurn: doubt.waitForTurn,
+      server,
+      signal: stop.signal,
+      tracer,
+    });
     shipper = loops.shipper;
     await Promise.all([loops.done, rotation.done]);
   };
-  await Promise.all([runUntilStopped(), gate.done]).catch((error) => stop.request(crashed(error)));
-  const end = stop.end() ?? crashed(new Error('the agent ended without a reason'));
+  await Promise.all([runUntilStopped(), gate.done]).catch((error) => stop.request(toCrashEnd(error)));
+  const end = stop.end() ?? toCrashEnd(new Error('the agent ended without a reason'));
   await shutDown(parts, server, shipper, end, surroundings.stopEndsCommand());
   await tracer?.stop();
   http.close();
@@ -95,32 +104,27 @@ async function bootAndRegister(
 ): Promise<boolean> {
   const { config, state, log, spool } = parts;
   const { signal } = stop;
-  const resumed = state.read().identity !== null;
-  log.info('agent started', { version: agentVersion, resumed });
+  const isResumed = state.read().identity !== null;
+  log.info('agent started', { version: agentVersion, resumed: isResumed });
   const bootFailure = await boot({ ...parts, signal });
   if (bootFailure) stop.request(bootFailure);
-  if (resumed && !signal.aborted) await gate.require(requiredNow(config, state));
+  if (isResumed && !signal.aborted) await gate.require(listRequired(config, state));
   const onRegistered = (reply: RegisterReply) => spool.continueAfter(reply.log_acknowledged_seq ?? 0);
   const registrationFailure = await register({ ...parts, server, signal, onRegistered });
   if (registrationFailure) stop.request(registrationFailure);
-  if (!signal.aborted) await gate.require(requiredNow(config, state));
+  if (!signal.aborted) await gate.require(listRequired(config, state));
   return !signal.aborted;
 }
 
 /**
  * Handles the loss of the credential. An agent with a join token joins again, with one attempt at a
- * time. Any other keeps its command and goes on asking: the server may have been restored from a
+ * time. Any other keeps its command and continues to ask: the server may have been restored from a
  * backup that is older than the machine. Only a server that knows the machine can fence it.
  */
-function createCredentialLostHandler(
-  parts: AgentParts,
-  server: ControlPlane,
-  gate: PrerequisiteGate,
-  stop: AgentStop,
-): (failure: CallFailure) => void {
+function handleCredentialLoss(parts: AgentParts, server: ControlPlane, gate: PrerequisiteGate, stop: AgentStop) {
   const { config, state, checkResults, report, log } = parts;
   let isJoining = false;
-  let reportedCredential: string | null = null;
+  let isLogged = false;
   const joinAgain = async () => {
     isJoining = true;
     // Withhold the status before the new credential is used: the new instance has not passed its
@@ -130,18 +134,23 @@ function createCredentialLostHandler(
     const failure = await register({ ...parts, server, signal: stop.signal });
     isJoining = false;
     if (failure) stop.request(failure);
-    else if (!stop.signal.aborted) await gate.require(requiredNow(config, state));
+    else if (!stop.signal.aborted) await gate.require(listRequired(config, state));
   };
-  return (failure) => {
-    if (config.join_token) {
-      if (!isJoining) joinAgain().catch((error) => stop.request(crashed(error)));
-      return;
-    }
-    const credential = state.read().identity?.credential ?? null;
-    if (reportedCredential === credential) return;
-    reportedCredential = credential;
-    log.error('the server does not know this machine; keeping the command and asking again', {
-      failure: describeFailure(failure),
-    });
+  return {
+    onLost(failure: CallFailure) {
+      if (config.join_token) {
+        if (!isJoining) joinAgain().catch((error) => stop.request(toCrashEnd(error)));
+        return;
+      }
+      if (isLogged) return;
+      isLogged = true;
+      log.error('the server does not know this machine; keeping the command and asking again', {
+        failure: describeFailure(failure),
+      });
+    },
+    onKnown() {
+      if (isLogged) log.info('the server knows this machine again');
+      isLogged = false;
+    },
   };
 }

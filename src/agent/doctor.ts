@@ -11,12 +11,12 @@ import type { LayerReport } from '../doctor/examination.ts';
 import { examine } from '../doctor/examine.ts';
 import { closingLines, examinationJson, exitOf, layerLine } from '../doctor/render.ts';
 import { usageExitCode } from './life/exit.ts';
-import { agentFlags, readAuthority, usage } from './options.ts';
+import { agentFlags, readCertificateFile, usage } from './options.ts';
 import { type AgentConfig, configFrom, readConfigFile, UsageError } from './state/config.ts';
 import { errorText } from './state/shape.ts';
 import { readStoredState } from './state/state-file.ts';
 
-const flags = {
+export const doctorFlags = {
   config: { type: 'string' },
   server: { type: 'string' },
   ca: { type: 'string' },
@@ -27,9 +27,10 @@ const flags = {
   help: { type: 'boolean' },
 } as const;
 
-/** The exit statuses of every Slipway command. */
+/** The same exit statuses as `slipway doctor` has. */
 const exitCodes = { ok: 0, failed: 1, unreachable: 3, refused: 4 };
 const defaultTimeoutSeconds = 10;
+const maxTimeoutSeconds = 60;
 
 export interface DoctorEnvironment {
   clock: Clock;
@@ -47,10 +48,11 @@ interface DoctorOptions {
 function optionsFrom(args: string[], env: NodeJS.ProcessEnv): DoctorOptions | null {
   const { values: typedFlags } = parseFlags(args);
   if (typedFlags.help) return null;
-  const values = agentFlags(typedFlags, flags, env);
+  const values = agentFlags(typedFlags, doctorFlags, env);
   const timeout_seconds = Number(values.patience ?? defaultTimeoutSeconds);
-  if (!(timeout_seconds > 0 && timeout_seconds <= 60)) throw new UsageError('--patience must be 1 to 60 seconds');
-  const ca = readAuthority(values.ca);
+  if (!(timeout_seconds > 0 && timeout_seconds <= maxTimeoutSeconds))
+    throw new UsageError(`--patience must be more than 0 and at most ${maxTimeoutSeconds} seconds`);
+  const ca = readCertificateFile(values.ca);
   const dir = resolve(values.dir ?? '.slipway-agent');
   const config = values.config
     ? readConfigFile(values.config)
@@ -60,7 +62,7 @@ function optionsFrom(args: string[], env: NodeJS.ProcessEnv): DoctorOptions | nu
 
 function parseFlags(args: string[]) {
   try {
-    return parseArgs({ args, options: flags });
+    return parseArgs({ args, options: doctorFlags });
   } catch (error) {
     throw new UsageError(errorText(error));
   }

@@ -10,7 +10,7 @@ export interface Log {
   error(message: string, facts?: Fields): void;
   /** Returns the same log with more ids on every line. */
   with(ids: Fields): Log;
-  /** Appends output lines of the command, `setup` or `clean`. `at` is when they were read. */
+  /** Appends lines to a stream. `at` is when they were read. */
   lines(stream: LogStream, lines: string[], at?: string): void;
 }
 

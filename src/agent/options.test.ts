@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { configFromCommandLine, nodeNameFrom } from './options.ts';
+import { doctorFlags } from './doctor.ts';
+import { configFromCommandLine, flags, nodeNameFrom, usage } from './options.ts';
 import { configFrom, UsageError } from './state/config.ts';
 
 const server = ['--server', 'https://control.example:7070/'];
@@ -60,6 +61,11 @@ test('derives a node name from a host name', () => {
   expect(nodeNameFrom('My_Host.Example')).toBe('my-host.example');
   expect(nodeNameFrom('--')).toBe('node');
   expect(nodeNameFrom(`a${'-b'.repeat(60)}`)).toMatch(/^[a-z0-9][a-z0-9.-]{0,61}[a-z0-9]$/);
+});
+
+test('the usage names every flag of the agent and of its doctor', () => {
+  for (const flag of Object.keys({ ...flags, ...doctorFlags }).filter((each) => each !== 'help'))
+    expect(usage).toContain(`--${flag}`);
 });
 
 test('returns no configuration for --help', () => {

@@ -11,7 +11,8 @@ import { errorText } from './state/shape.ts';
 
 export const usage = `Usage: slipway agent --server URL (--join-token-file F | --enrollment-token-file F) [options] [-- command …]
        slipway agent --config FILE
-       slipway agent doctor (--config FILE | --server URL [--dir D]) [--ca FILE] [--allow-insecure-http] [--json]
+       slipway agent doctor (--config FILE | --server URL [--dir D]) [--ca FILE] [--allow-insecure-http]
+                            [--patience SECONDS] [--json]
 
   --server URL           address of the control plane
   --join-token-file F    file with a token that joins a pool (- for standard input); or set SLIPWAY_JOIN_TOKEN to the token
@@ -28,6 +29,8 @@ export const usage = `Usage: slipway agent --server URL (--join-token-file F | -
                          the next agent on this directory adopts it
   --otlp-endpoint URL    an OpenTelemetry collector that receives a span for each task; also read from SLIPWAY_OTLP_ENDPOINT
   --dir D                directory for the agent's state (default: .slipway-agent)
+  --patience SECONDS     doctor: how long each layer may take (default: 10, at most 60)
+  --json                 doctor: print one JSON document
   -- command …           command to supervise; the node is ready when the command has run for a moment, or,
                          with SLIPWAY_READY_LINE=1 in the environment, when it prints SLIPWAY_READY
 
@@ -37,7 +40,7 @@ The flag wins.
 An agent that is restarted with the same directory needs no token: it uses its stored credential.
 `;
 
-const flags = {
+export const flags = {
   config: { type: 'string' },
   server: { type: 'string' },
   'join-token': { type: 'string' },
@@ -76,12 +79,14 @@ export function agentFlags<Values extends { server?: string | undefined; config?
   return typedFlags.server === undefined ? values : { ...values, config: typedFlags.config };
 }
 
-/** Turns a host name into a valid node name; other characters become dashes. */
+const maxNameLength = 63;
+
+/** Turns a host name into a valid node name: invalid characters become dashes. */
 export function nodeNameFrom(host: string): string {
   const name = host
     .toLowerCase()
     .replace(/[^a-z0-9.-]+/g, '-')
-    .slice(0, 63);
+    .slice(0, maxNameLength);
   return name.replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, '') || 'node';
 }
 
@@ -129,14 +134,14 @@ export function configFromCommandLine(
     stream: values.stream,
     stop_ends_command: values['stop-ends-command'],
     otlp_endpoint: values['otlp-endpoint'],
-    ca: readAuthority(values.ca),
+    ca: readCertificateFile(values.ca),
     dir: resolve(values.dir ?? '.slipway-agent'),
     work_dir: process.cwd(),
     command: positionals.length > 0 ? positionals : null,
   });
 }
 
-export function readAuthority(path: string | undefined): string | null {
+export function readCertificateFile(path: string | undefined): string | null {
   if (!path) return null;
   try {
     return readFileSync(path, 'utf8');

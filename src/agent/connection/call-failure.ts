@@ -39,9 +39,9 @@ export function failureOfError(call: string, error: unknown): CallFailure {
   );
 }
 
-/** No answer came in time. `connected` says whether the connection was established. */
-export function failureOfSilence(call: string, connected: boolean, seconds: number): CallFailure {
-  return failureOfFault(call, connected ? 'no_answer' : 'tcp_unreachable', `no answer within ${seconds} s`);
+/** No answer came in time. `isConnected` says whether the connection was established. */
+export function failureOfSilence(call: string, isConnected: boolean, seconds: number): CallFailure {
+  return failureOfFault(call, isConnected ? 'no_answer' : 'tcp_unreachable', `no answer within ${seconds} s`);
 }
 
 /**
@@ -74,11 +74,11 @@ function timeOf(value: unknown): string | null {
   return text === null || Number.isNaN(Date.parse(text)) ? null : text;
 }
 
-const transientStatus = new Set([408, 423, 425, 429]);
+const transientStatuses = new Set([408, 423, 425, 429]);
 
 /** Whether the same call may succeed later. A foreign reply is always retried. */
 export function isTransient({ status, layer }: CallFailure): boolean {
-  return status === null || layer === 'ingress' || status >= 500 || transientStatus.has(status);
+  return status === null || layer === 'ingress' || status >= 500 || transientStatuses.has(status);
 }
 
 export const describeFailure = ({ layer, code, detail }: CallFailure) =>

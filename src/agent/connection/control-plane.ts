@@ -82,9 +82,9 @@ export interface ControlPlaneParts {
   beat_answer_ms: number;
   /** Read for each request, because the id may change. */
   correlation_id(): string | null;
-  /** Returns a failure to answer a call with, instead of asking the server. */
-  heldBack(): CallFailure | null;
-  onAnswer(call: CallName): void;
+  /** Resolves when a call may ask the server. See `CredentialDoubt`. */
+  waitForTurn(signal: AbortSignal): Promise<void>;
+  onAnswer(): void;
   onFailure(failure: CallFailure): void;
 }
 
@@ -114,8 +114,7 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
     options: RequestOptions,
     read: (body: unknown) => T | null,
   ): Promise<Answer<T>> => {
-    const heldBack = name === 'agent-register' ? null : parts.heldBack();
-    if (heldBack) return { ok: false, failure: { ...heldBack, call: name } };
+    if (name !== 'agent-register') await parts.waitForTurn(options.signal);
     const usedCredential = parts.credential();
     const answer = await parts.transport.call(requestOf(parts, name, options), read);
     // If the credential was rotated during the call, it is not unknown but outdated: repeat the
@@ -123,7 +122,7 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
     const isOutdated =
       options.credential === undefined && usedCredential !== parts.credential() && !options.signal.aborted;
     if (!answer.ok && answer.failure.code === 'credential_unknown' && isOutdated) return send(name, options, read);
-    if (answer.ok) parts.onAnswer(name);
+    if (answer.ok) parts.onAnswer();
     // A call that we aborted ourselves has not failed.
     else if (!options.signal.aborted && answer.failure.code !== options.expected_code) parts.onFailure(answer.failure);
     return answer;

@@ -4,7 +4,7 @@
  * that use, so a crash loses nothing.
  */
 import { backoff, type Span } from '../../base/backoff.ts';
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, pause } from '../../base/clock.ts';
 import { rotationBody } from '../../contract/agent/credential-rotation.ts';
 import type { SelfReport } from '../life/report.ts';
 import { waker } from '../life/waker.ts';
@@ -52,8 +52,9 @@ export interface RotationParts {
   onLost(failure: CallFailure): void;
 }
 
-/** These spread the fleet's overdue rotations, and rotations without a known expiry, over time. */
+/** Overdue rotations of a fleet are spread over this time. */
 const overdueSpreadMs = 60_000;
+/** A credential without an expiry is rotated once within this time: the next one may expire. */
 const firstExpirySpreadMs = 3_600_000;
 /** Fractions of the remaining time: late enough to be rare, early enough for many retries. */
 const earliestFraction = 0.6;
@@ -75,7 +76,7 @@ export function credentialRotation(parts: RotationParts): CredentialRotation {
     return remaining_ms * (earliestFraction + Math.random() * (latestFraction - earliestFraction));
   };
 
-  /** Returns the pause before the next try, or undefined on success. */
+  /** Returns the pause before the next try; undefined after a success or an abort. */
   const rotate = async (): Promise<number | undefined> => {
     const failure = await rotateOnce(parts);
     if (signal.aborted) return undefined;
@@ -121,53 +122,64 @@ export function credentialRotation(parts: RotationParts): CredentialRotation {
 }
 
 export interface CredentialDoubt {
-  /** Call it after a successful call: the credential is known. */
-  clear(): void;
-  confirmedBy(failure: CallFailure): boolean;
-  /** The credential cannot be renewed, and the server refuses it for this reason. */
-  lost(refusal: CallFailure): void;
-  /** Returns null if a call may ask the server now, or else the refusal to answer it with. */
-  heldBack(): CallFailure | null;
+  /** Call it when the server accepted the credential. Returns whether the credential was lost. */
+  clear(): boolean;
+  /**
+   * Returns whether this failure confirms that the server does not know the credential, which is
+   * then lost.
+   */
+  confirmLoss(failure: CallFailure): boolean;
+  /** Call it when the credential has expired and cannot be renewed. */
+  markLost(): void;
+  /**
+   * Resolves when a call may ask the server: at once unless the credential is lost. Resolves for
+   * all calls when the credential is known again, and at an abort.
+   */
+  waitForTurn(signal: AbortSignal): Promise<void>;
 }
 
 /**
- * Decides when to believe `credential_unknown`. A single answer may come from a server whose
- * database is being restored, so the answers must continue for a while. After that one call in each
- * growing pause still asks: a server that knows the credential may return, and only such a server
- * can fence the machine.
+ * Decides when to believe `credential_unknown`: only if the answer continues for a while, because
+ * the server may be restoring its database. After that, one call in each growing pause still asks:
+ * only a server that knows the credential can fence the machine, and it may return.
  */
 export function credentialDoubt(clock: Clock, doubt_ms: number, retry: Span): CredentialDoubt {
-  let sinceMs: number | null = null;
-  let refusal: CallFailure | null = null;
+  let firstRefusalMs: number | null = null;
+  /** Set while the credential is lost; aborted once it is known again. */
+  let loss: AbortController | null = null;
   let askAtMs = 0;
   const pauses = backoff(retry);
   const pauseNextCall = () => {
     askAtMs = clock.monotonicMs() + pauses.nextMs();
   };
-  const lost = (failure: CallFailure) => {
-    if (refusal === null) pauseNextCall();
-    refusal = failure;
+  const markLost = () => {
+    if (loss) return;
+    loss = new AbortController();
+    pauseNextCall();
   };
   return {
     clear() {
-      sinceMs = null;
-      refusal = null;
+      const wasLost = loss !== null;
+      loss?.abort();
+      loss = null;
+      firstRefusalMs = null;
       pauses.reset();
+      return wasLost;
     },
-    confirmedBy(failure) {
+    confirmLoss(failure) {
       if (failure.code !== 'credential_unknown') return false;
-      sinceMs ??= clock.monotonicMs();
-      if (clock.monotonicMs() - sinceMs < doubt_ms) return false;
-      lost(failure);
+      firstRefusalMs ??= clock.monotonicMs();
+      if (clock.monotonicMs() - firstRefusalMs < doubt_ms) return false;
+      markLost();
       return true;
     },
-    lost,
-    heldBack() {
-      if (refusal === null) return null;
-      const wait_ms = askAtMs - clock.monotonicMs();
-      if (wait_ms > 0) return { ...refusal, retry_after_seconds: wait_ms / 1000 };
-      pauseNextCall();
-      return null;
+    markLost,
+    async waitForTurn(signal) {
+      while (loss && !signal.aborted) {
+        const wait_ms = Math.ceil(askAtMs - clock.monotonicMs());
+        if (wait_ms <= 0) return pauseNextCall();
+        await pause(clock, wait_ms, AbortSignal.any([signal, loss.signal]));
+      }
     },
   };
 }

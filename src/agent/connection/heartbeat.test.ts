@@ -7,7 +7,7 @@ import { heartbeatLoop } from './heartbeat.ts';
 test.each([
   ['an interval of 1 s', 1],
   ['an interval of 60 s', 60],
-])('with %s, retries no later than the next regular heartbeat', async (_, interval) => {
+])('with %s, retries a heartbeat no later than the next regular one', async (_, interval) => {
   const clock = virtualClock();
   const stop = new AbortController();
   const calls_ms: number[] = [];

@@ -2,7 +2,7 @@
  * Sends heartbeats at the interval that the server assigned last, at once when the report changes,
  * and after a failure earlier than at the next interval.
  */
-import { backoff, jittered } from '../../base/backoff.ts';
+import { addJitter, backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { SelfReport } from '../life/report.ts';
 import { waker } from '../life/waker.ts';
@@ -38,14 +38,13 @@ const clampInterval = (seconds: number) => Math.min(3600, Math.max(0.05, seconds
 
 /**
  * The longest pause between retries, unless a third of the interval is longer. A small fleet
- * recovers within seconds after an outage. A large fleet has long intervals and must not return all
- * at once.
+ * recovers within seconds after an outage; a large fleet must not return all at once.
  */
-const min_max_pause_ms = 4_000;
+const default_max_pause_ms = 4_000;
 
 /** A released machine learns from a heartbeat's reply that it may resume, so it asks often. */
 const cleaningIntervalSeconds = 1;
-const nextSeconds = ({ node_status, heartbeat_interval_seconds }: BeatReply) =>
+const chooseIntervalSeconds = ({ node_status, heartbeat_interval_seconds }: BeatReply) =>
   node_status === 'cleaning'
     ? Math.min(cleaningIntervalSeconds, heartbeat_interval_seconds)
     : heartbeat_interval_seconds;
@@ -65,8 +64,8 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
       pauses.reset();
       if (answer.body.task_keys) storeKeys(state, { task_keys: answer.body.task_keys }, log);
       onReply(answer.body);
-      interval_ms = clampInterval(nextSeconds(answer.body)) * 1000;
-      return jittered(interval_ms);
+      interval_ms = clampInterval(chooseIntervalSeconds(answer.body)) * 1000;
+      return addJitter(interval_ms);
     }
     if (signal.aborted) return 0;
     // The server received the heartbeat but is overloaded. This is not a failure, and the server
@@ -76,9 +75,10 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
       pauses.reset();
       return clampInterval(retry_after_seconds) * 1000;
     }
-    const max_pause_ms = Math.max(min_max_pause_ms, interval_ms / 3);
-    // The agent has already waited for the timeout. Only in a large fleet it must wait longer.
-    const hasWaited = code === 'no_answer' && max_pause_ms === min_max_pause_ms;
+    const max_pause_ms = Math.max(default_max_pause_ms, interval_ms / 3);
+    // After `no_answer` the agent has already waited for its timeout. It waits longer only in a
+    // large fleet.
+    const hasWaited = code === 'no_answer' && max_pause_ms === default_max_pause_ms;
     const next_ms = pauses.nextMs();
     const pause_ms = Math.min(hasWaited ? timing.beat_retry.first_ms : next_ms, interval_ms, max_pause_ms);
     const retry_ms = Math.max(pause_ms, (answer.failure.retry_after_seconds ?? 0) * 1000);
@@ -89,7 +89,7 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
   let due_ms = Number.POSITIVE_INFINITY;
   const run = async () => {
     while (!signal.aborted) {
-      // A request that comes while this heartbeat is under way asks for another one.
+      // A call of `beatWithin` during this heartbeat schedules another one.
       due_ms = Number.POSITIVE_INFINITY;
       const wait_ms = await beat();
       due_ms = clock.monotonicMs() + wait_ms;

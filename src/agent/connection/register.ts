@@ -33,7 +33,7 @@ export interface RegisterParts {
 
 /**
  * If the server has never answered, the agent knows only its own clock, which may be wrong. It then
- * tries at least this often before it gives up at its deadline.
+ * tries at least this many times before it gives up at its deadline.
  */
 const min_tries_on_own_clock = 3;
 
@@ -49,10 +49,10 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     await parts.server.askTime(timing.ask_time_timeout_ms, signal);
   let deadline_at = firstDeadline(parts);
   // A machine that joined before sends the key proof at once, others only after a refusal.
-  let withKeyProof = state.read().enrolled_with !== null;
+  let sendsKeyProof = state.read().enrolled_with !== null;
   let hasTriedProof = false;
   let offersRotation = true;
-  /** The server refused the stored credential for good. It is kept until there is a new one. */
+  /** The server refuses the stored credential for good. It stays stored until a new one comes. */
   let isCredentialLost = false;
   let isJoining = false;
   const slowPauses = backoff(timing.unknown_credential_retry);
@@ -68,7 +68,7 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
   };
   while (!signal.aborted) {
     const identity = isJoining ? null : state.read().identity;
-    const answer = await parts.server.register(requestOf(parts, { identity, withKeyProof, offersRotation }), {
+    const answer = await parts.server.register(requestOf(parts, { identity, sendsKeyProof, offersRotation }), {
       credential: identity?.credential ?? null,
       correlation_id: config.correlation_id,
       signal,
@@ -84,7 +84,7 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     if (failure.code === 'credential_unknown' && identity) {
       isCredentialLost = true;
       if (config.join_token) {
-        // With its key the machine can still prove that it is the one with this name.
+        // With its key the machine can still prove that it is the known machine of this name.
         log.warn('the server does not know this credential; joining again');
         isJoining = true;
       } else await askAgainLater(failure);
@@ -93,7 +93,7 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     if (asksForProof(failure) && config.join_token && !hasTriedProof) {
       // The proof contains the server's time, which is known from the refusal.
       hasTriedProof = true;
-      withKeyProof = true;
+      sendsKeyProof = true;
       continue;
     }
     if (failure.code === 'invalid_request' && offersRotation) {
@@ -132,7 +132,7 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
       return {
         code: 'registration_deadline',
         reason: deadlineReason(deadline_at, pauses.tries(), failure),
-        ...failureOf(failure),
+        failure: toEndFailure(failure),
       };
     log.warn('not registered yet', {
       failure: describeFailure(failure),
@@ -145,8 +145,8 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
 }
 
 /**
- * The deadline before the first answer: the configured one, or the one that the server sent to an
- * earlier process of this agent, whichever is later.
+ * Returns the deadline that applies before the first answer: the configured one, or the one that
+ * the server sent to an earlier process of this agent, whichever is later.
  */
 function firstDeadline({ config, state }: RegisterParts): string | null {
   const { deadline_at: stored } = state.read();
@@ -174,9 +174,9 @@ function requestOf(
   parts: RegisterParts,
   {
     identity,
-    withKeyProof,
+    sendsKeyProof,
     offersRotation,
-  }: { identity: Identity | null; withKeyProof: boolean; offersRotation: boolean },
+  }: { identity: Identity | null; sendsKeyProof: boolean; offersRotation: boolean },
 ): RegisterRequest {
   const { config, state, stages: bootStages } = parts;
   const { private_key } = state.read();
@@ -192,7 +192,7 @@ function requestOf(
     ...(config.base_url ? { base_url: config.base_url } : {}),
     version: agentVersion,
     agent_public_key: publicKeyOf(private_key),
-    ...(!identity && !config.enrollment_token && withKeyProof ? proofOf(parts) : {}),
+    ...(!identity && !config.enrollment_token && sendsKeyProof ? proofOf(parts) : {}),
     ...(offersRotation ? { rotates_credential: true } : {}),
     ...(stages.length > 0 ? { boot: { stages } } : {}),
     ...(Object.keys(config.labels).length > 0 ? { labels: config.labels } : {}),
@@ -220,10 +220,10 @@ function saveRegistration({ config, state, log }: RegisterParts, reply: Register
 
 function refusal(failure: CallFailure): AgentEnd {
   const code = failure.code === 'instance_fenced' ? 'instance_fenced' : 'registration_refused';
-  return { code, reason: `the registration was refused: ${describeFailure(failure)}`, ...failureOf(failure) };
+  return { code, reason: `the registration was refused: ${describeFailure(failure)}`, failure: toEndFailure(failure) };
 }
 
-const failureOf = ({ code, detail }: CallFailure) => ({ failure: { code, detail } });
+const toEndFailure = ({ code, detail }: CallFailure) => ({ code, detail });
 
 /** A pause ends at the deadline at the latest, so that one last try follows. */
 function msUntilDeadline({ time }: RegisterParts, deadline_at: string | null): number {

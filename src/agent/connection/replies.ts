@@ -1,6 +1,6 @@
 /**
- * Reads the server's replies. Returns null if a required field is missing or invalid. Most invalid
- * optional fields are dropped.
+ * Reads the server's replies. A reader returns null if a required field is missing or invalid. Most
+ * invalid optional fields are dropped.
  */
 import type {
   CredentialReply,

@@ -1,10 +1,7 @@
 /**
  * Estimates the server's time from the `Date` header of its replies, because the machine's wall
- * clock may be years off.
- *
- * `Date` has whole seconds. Each reply gives a lower bound of the offset (the server had reached
- * `Date` when the reply came) and an upper bound (it had not reached `Date` plus one second when
- * the request was sent). The bounds get closer with every reply.
+ * clock may be years off. `Date` has whole seconds, so each reply gives a lower and an upper bound
+ * of the offset. The bounds get closer with every reply.
  */
 import type { Clock } from '../../base/clock.ts';
 
@@ -20,21 +17,23 @@ export interface ServerTime {
 }
 
 export function serverTime(clock: Clock): ServerTime {
-  let min = Number.NEGATIVE_INFINITY;
-  let max = Number.POSITIVE_INFINITY;
-  const isKnown = () => min !== Number.NEGATIVE_INFINITY;
-  const serverTimeAt = (monotonic_ms: number) => (isKnown() ? monotonic_ms + (min + max) / 2 : null);
+  let minOffset = Number.NEGATIVE_INFINITY;
+  let maxOffset = Number.POSITIVE_INFINITY;
+  const isKnown = () => minOffset !== Number.NEGATIVE_INFINITY;
+  const serverTimeAt = (monotonic_ms: number) => (isKnown() ? monotonic_ms + (minOffset + maxOffset) / 2 : null);
   return {
     onDate(date, sent_ms, answered_ms) {
       const dateMs = Date.parse(date ?? '');
       if (Number.isNaN(dateMs)) return;
-      const atLeast = dateMs - answered_ms;
-      const atMost = dateMs + 1000 - sent_ms;
+      // The server had reached `Date` when the reply came.
+      const lowerBound = dateMs - answered_ms;
+      // It had not reached the next second when the request was sent.
+      const upperBound = dateMs + 1000 - sent_ms;
       // The bounds contradict each other if the server's clock was changed or another server
       // answered. Then only the latest reply counts.
-      const agrees = atLeast <= max && atMost >= min;
-      min = agrees ? Math.max(min, atLeast) : atLeast;
-      max = agrees ? Math.min(max, atMost) : atMost;
+      const isConsistent = lowerBound <= maxOffset && upperBound >= minOffset;
+      minOffset = isConsistent ? Math.max(minOffset, lowerBound) : lowerBound;
+      maxOffset = isConsistent ? Math.min(maxOffset, upperBound) : upperBound;
     },
     nowMs: () => serverTimeAt(clock.monotonicMs()) ?? clock.nowMs(),
     isKnown,

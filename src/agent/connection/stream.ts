@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import type { WebSocket } from 'ws';
 import { backoff } from '../../base/backoff.ts';
 import { type Clock, pause } from '../../base/clock.ts';
-import { trustedWith } from '../../base/network/trusted-certificates.ts';
+import { trustedCertificates } from '../../base/network/trusted-certificates.ts';
 import type { Heartbeat, SignedTask } from '../../contract/agent/agent.ts';
 import type { Log } from '../log.ts';
 import { isFields, numberOf } from '../state/shape.ts';
@@ -46,7 +46,7 @@ interface StreamConnection {
 
 /** A test compares this with the route table. */
 export const streamPath = '/v1/agent/stream';
-const call = 'agent-stream';
+const callName = 'agent-stream';
 const max_frame_bytes = 2 * 1024 * 1024;
 const max_problem_bytes = 64 * 1024;
 
@@ -54,7 +54,7 @@ async function failureOfResponse(response: IncomingMessage): Promise<CallFailure
   let text = '';
   for await (const chunk of response) if (text.length < max_problem_bytes) text += chunk;
   const status = response.statusCode ?? 0;
-  return failureOfProblem(call, status, parseJson(text)) ?? failureOfForeignReply(call, status, text);
+  return failureOfProblem(callName, status, parseJson(text)) ?? failureOfForeignReply(callName, status, text);
 }
 
 /** Invalid JSON reads as undefined, which no frame reader accepts. */
@@ -69,8 +69,8 @@ function parseJson(text: string): unknown {
 
 /**
  * Opens one WebSocket to the control plane. Answers are matched to heartbeats by number; tasks and
- * intervals come at any time. When the socket ends, pending calls resolve to null. It does not
- * reconnect.
+ * intervals come at any time. When the socket ends, pending calls resolve to null, and the function
+ * does not reconnect.
  */
 async function openStreamConnection(
   server_url: string,
@@ -80,7 +80,7 @@ async function openStreamConnection(
   const sent_ms = parts.clock.monotonicMs();
   const socket = new WebSocket(server_url.replace(/^http/, 'ws') + streamPath, {
     headers: { authorization: `Bearer ${parts.credential}` },
-    ca: trustedWith(parts.ca),
+    ca: trustedCertificates(parts.ca),
     perMessageDeflate: false,
     handshakeTimeout: parts.timeout_ms,
     maxPayload: max_frame_bytes,
@@ -90,12 +90,12 @@ async function openStreamConnection(
     socket.on('upgrade', ({ headers }) => parts.time.onDate(headers.date, sent_ms, parts.clock.monotonicMs()));
     socket.once('unexpected-response', (request, response) => {
       failureOfResponse(response)
-        .catch((error) => failureOfError(call, error))
+        .catch((error) => failureOfError(callName, error))
         .then(fail)
         .finally(() => request.destroy());
     });
     // After the socket has opened, `close` follows every error and reports it.
-    socket.on('error', (error) => fail(failureOfError(call, error)));
+    socket.on('error', (error) => fail(failureOfError(callName, error)));
     socket.once('open', () => resolve({ ok: true, connection: createConnection(socket, parts) }));
   });
 }
@@ -177,13 +177,17 @@ function createConnection(socket: WebSocket, { clock, timeout_ms, onFailure, onI
   return connection;
 }
 
-export interface StreamParts extends Omit<StreamConnectionParts, 'credential' | 'timeout_ms' | 'onInterval'> {
+export interface StreamParts
+  extends Omit<StreamConnectionParts, 'credential' | 'timeout_ms' | 'onInterval' | 'onFailure'> {
   server_urls: readonly [string, ...string[]];
   log: Log;
   timing: Timing;
   signal: AbortSignal;
   credential(): string | null;
   onAnswer: ControlPlaneParts['onAnswer'];
+  /** Called for every failure, also of an attempt to open the stream. */
+  onFailure: ControlPlaneParts['onFailure'];
+  waitForTurn: ControlPlaneParts['waitForTurn'];
   onInterval(seconds: number): void;
   /** Called when the stream is open. A heartbeat should follow, to test both directions. */
   onOpen(): void;
@@ -204,8 +208,9 @@ export function keepStream(parts: StreamParts, http: ControlPlane): Stream {
 
   /** Returns how long to wait until the next try. */
   const connectOnce = async (url: string, pauses: ReturnType<typeof backoff>): Promise<number> => {
+    await parts.waitForTurn(signal);
     const credential = parts.credential();
-    if (credential === null) return pauses.nextMs();
+    if (credential === null || signal.aborted) return pauses.nextMs();
     const result = await openStreamConnection(url, { ...parts, credential, timeout_ms: timing.call_timeout_ms });
     if (!result.ok) {
       const { failure } = result;
@@ -214,9 +219,12 @@ export function keepStream(parts: StreamParts, http: ControlPlane): Stream {
         log.warn('the stream could not be opened; heartbeats and tasks use HTTP', {
           failure: describeFailure(failure),
         });
+      // `waitForTurn` spaces the tries, and ends its pause once the credential is known again.
+      if (failure.code === 'credential_unknown') pauses.reset();
       return Math.max(pauses.nextMs(), (failure.retry_after_seconds ?? 0) * 1000);
     }
     log.info('the stream is open');
+    parts.onAnswer();
     connection = result.connection;
     if (signal.aborted) connection.close();
     else parts.onOpen();
@@ -242,7 +250,7 @@ export function keepStream(parts: StreamParts, http: ControlPlane): Stream {
     async heartbeat(beat, callSignal) {
       const answer = (await connection?.beat(beat)) ?? null;
       if (answer === null) return http.heartbeat(beat, callSignal);
-      if (answer.ok) parts.onAnswer('agent-heartbeat');
+      if (answer.ok) parts.onAnswer();
       else parts.onFailure(answer.failure);
       return answer;
     },

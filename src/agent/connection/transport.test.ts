@@ -127,7 +127,7 @@ test('repeats a call once if the server closed the kept-alive connection', async
 });
 
 describe('an unanswered call', () => {
-  const bootCalls = () => server.heard.filter(({ path }) => path === '/v1/agent/boot').length;
+  const bootCalls = () => server.requests.filter(({ path }) => path === '/v1/agent/boot').length;
   const boot = async (timeout_ms: number) => {
     const http = transport(server.url, systemClock, serverTime(systemClock));
     const headers = { authorization: `Bearer ${server.credential}`, 'content-type': 'application/json' };

@@ -12,7 +12,7 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { type Clock, pause } from '../../base/clock.ts';
-import { trustedWith } from '../../base/network/trusted-certificates.ts';
+import { trustedCertificates } from '../../base/network/trusted-certificates.ts';
 import { errorCode } from '../state/shape.ts';
 import {
   type CallFailure,
@@ -43,8 +43,8 @@ export interface Transport {
   /** `read` returns null for a body that is not the expected reply. */
   call<T>(call: Call, read: (body: unknown) => T | null): Promise<Answer<T>>;
   /**
-   * Counts calls other than polls that got no answer. A poll that was sent before such a call may
-   * be lost too.
+   * Counts the calls, other than polls, whose first request got no answer, even if a retry got one.
+   * A poll that was sent before such a call may be lost too.
    */
   interruptions(): number;
   close(): void;
@@ -57,11 +57,11 @@ interface Reply {
 }
 
 class TimeoutError extends Error {
-  readonly connected: boolean;
+  readonly isConnected: boolean;
   readonly after_ms: number;
-  constructor(connected: boolean, after_ms: number) {
+  constructor(isConnected: boolean, after_ms: number) {
     super('no answer');
-    this.connected = connected;
+    this.isConnected = isConnected;
     this.after_ms = after_ms;
   }
 }
@@ -71,8 +71,8 @@ const check_after_ms = 2_500;
 const check_every_ms = 2_000;
 /** A check over a new TLS connection takes three round trips: 6 s with 2 s of latency. */
 const check_timeout_ms = 10_000;
-/** Checks use separate connections, so an earlier check may be answered after a later one. */
-const overtaken_ms = 1_000;
+/** How long an earlier check may be answered after a later one: each uses its own connection. */
+const overtaken_grace_ms = 1_000;
 const healthPath = '/healthz';
 
 /**
@@ -87,12 +87,12 @@ const keepAlive = { keepAlive: true, maxSockets: 8, maxFreeSockets: 4 };
 
 export function transport(server_url: string, clock: Clock, time: ServerTime, ca: string | null = null): Transport {
   const isSecure = server_url.startsWith('https:');
-  const agent = isSecure ? new HttpsAgent({ ...keepAlive, ca: trustedWith(ca) }) : new HttpAgent(keepAlive);
+  const agent = isSecure ? new HttpsAgent({ ...keepAlive, ca: trustedCertificates(ca) }) : new HttpAgent(keepAlive);
   let interruptions = 0;
   const createRequest = isSecure ? httpsRequest : httpRequest;
 
   const check = (signal: AbortSignal, events: { onAnswer(): void; onError(): void }) => {
-    const options = { agent: false, ca: trustedWith(ca), signal };
+    const options = { agent: false, ca: trustedCertificates(ca), signal };
     const request = createRequest(`${server_url}${healthPath}`, options, (response) => {
       response.resume();
       events.onAnswer();
@@ -104,9 +104,9 @@ export function transport(server_url: string, clock: Clock, time: ServerTime, ca
   };
 
   /**
-   * Aborts the request if the network failed while the request waited and works again. This is the
-   * case if a check is answered after an earlier check failed to connect, or while two earlier ones
-   * have no answer. A slow answer alone does not count.
+   * Aborts the request if the network failed while the request waited, and works again. This is the
+   * case if a check is answered after an earlier check failed, or while two earlier checks have no
+   * answer. A slow answer alone does not count.
    */
   const watchNetwork = async (request: ClientRequest, requestEnded: AbortSignal) => {
     const openChecks = new Set<number>();
@@ -120,7 +120,8 @@ export function transport(server_url: string, clock: Clock, time: ServerTime, ca
           openChecks.delete(number);
           if (firstFailedCheck < number) return void abortRequest();
           const isOvertaken = () => [...openChecks].filter((earlier) => earlier < number).length >= 2;
-          if (isOvertaken()) clock.after(overtaken_ms, () => !requestEnded.aborted && isOvertaken() && abortRequest());
+          if (isOvertaken())
+            clock.after(overtaken_grace_ms, () => !requestEnded.aborted && isOvertaken() && abortRequest());
         },
         onError() {
           firstFailedCheck = Math.min(firstFailedCheck, number);
@@ -139,23 +140,25 @@ export function transport(server_url: string, clock: Clock, time: ServerTime, ca
         headers: withLength(call, headers),
         signal,
       });
-      let connected = false;
-      const cancel = clock.after(call.timeout_ms, () => request.destroy(new TimeoutError(connected, call.timeout_ms)));
+      let isConnected = false;
+      const cancel = clock.after(call.timeout_ms, () =>
+        request.destroy(new TimeoutError(isConnected, call.timeout_ms)),
+      );
       let cancelAnswer = () => {};
-      const awaitAnswer = () => {
+      const startAnswerTimer = () => {
         const { answer_timeout_ms: limit_ms } = call;
         if (limit_ms !== undefined)
           cancelAnswer = clock.after(limit_ms, () => request.destroy(new TimeoutError(true, limit_ms)));
       };
       request.on('socket', (socket) => {
         if (!socket.connecting) {
-          connected = true;
-          return awaitAnswer();
+          isConnected = true;
+          return startAnswerTimer();
         }
         socket.once('connect', () => {
-          connected = true;
+          isConnected = true;
         });
-        socket.once(isSecure ? 'secureConnect' : 'connect', () => !request.destroyed && awaitAnswer());
+        socket.once(isSecure ? 'secureConnect' : 'connect', () => !request.destroyed && startAnswerTimer());
       });
       const requestEnded = new AbortController();
       if (!call.is_poll) void watchNetwork(request, requestEnded.signal);
@@ -225,7 +228,7 @@ async function readReply(request: ClientRequest, response: IncomingMessage): Pro
 }
 
 function failureOf(call: Call, error: unknown): CallFailure {
-  if (error instanceof TimeoutError) return failureOfSilence(call.name, error.connected, error.after_ms / 1000);
+  if (error instanceof TimeoutError) return failureOfSilence(call.name, error.isConnected, error.after_ms / 1000);
   return failureOfError(call.name, error);
 }
 

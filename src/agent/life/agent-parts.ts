@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts';
 import { type ServerTime, serverTime } from '../connection/server-time.ts';
 import { agentLog, type Log } from '../log.ts';
 import { type CheckResults, createCheckResults } from '../prerequisites/prerequisites.ts';
-import { redactKnown } from '../process/known-secrets.ts';
+import { createSecretRedactor } from '../process/known-secrets.ts';
 import { instanceTag } from '../process/process-table.ts';
 import type { ShellParts } from '../process/shell.ts';
 import { type Workload, workload } from '../process/workload.ts';
@@ -60,8 +60,8 @@ export function agentParts(config: AgentConfig, surroundings: AgentSurroundings)
     const { node_id, node_instance_id } = identityOrConfig();
     return { node_id, node_instance_id, correlation_id: config.correlation_id, workflow_id: config.workflow_id };
   };
-  const childEnv = () => childEnvironment(config, identityOrConfig(), env);
-  const log = agentLog({ clock, spool, ids, print, redact: redactKnown(childEnv(), config.secret_env) });
+  const childEnv = () => buildChildEnvironment(config, identityOrConfig(), env);
+  const log = agentLog({ clock, spool, ids, print, redact: createSecretRedactor(childEnv(), config.secret_env) });
   const facts = openFactBox(directory, clock, (error) =>
     log.warn('the facts could not be stored; trying again', { detail: errorText(error) }),
   );
@@ -84,10 +84,10 @@ interface KnownIds {
 }
 
 /**
- * Builds the environment of the agent's child processes from the agent's own environment without
- * Slipway's tokens, the pool's `env` and the node's ids.
+ * Builds the environment of the agent's child processes: the agent's own environment except
+ * Slipway's tokens, then the pool's `env`, then the node's ids. Later entries win.
  */
-function childEnvironment(config: AgentConfig, ids: KnownIds, agentEnv: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+function buildChildEnvironment(config: AgentConfig, ids: KnownIds, agentEnv: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const inheritedEntries = Object.entries(agentEnv).filter(([name]) => !tokenVariables.includes(name));
   const idVariables = {
     [instanceTag]: ids.node_instance_id,

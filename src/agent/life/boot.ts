@@ -1,7 +1,7 @@
 /** Prepares the machine before the registration: checks prerequisites and runs the set-up once. */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../log.ts';
-import { type CheckResults, checkPrerequisite, requiredAtLaunch } from '../prerequisites/prerequisites.ts';
+import { type CheckResults, checkPrerequisite, listRequiredAtLaunch } from '../prerequisites/prerequisites.ts';
 import { runShell, type ShellParts } from '../process/shell.ts';
 import type { AgentConfig } from '../state/config.ts';
 import type { StateFile } from '../state/state-file.ts';
@@ -27,7 +27,7 @@ export async function boot(parts: BootParts): Promise<AgentEnd | null> {
   const check = () => checkPrerequisites(parts);
   // Every start checks the prerequisites. The check is a boot stage until the set-up is done.
   if (state.read().setup_done) return check();
-  const failure = requiredAtLaunch(config, state).length > 0 ? await stages.run('prerequisites', check) : null;
+  const failure = listRequiredAtLaunch(config, state).length > 0 ? await stages.run('prerequisites', check) : null;
   if (failure || parts.signal.aborted) return failure;
   await simulateStages(config.boot_stages, parts);
   const { setup } = config;
@@ -38,14 +38,14 @@ export async function boot(parts: BootParts): Promise<AgentEnd | null> {
 }
 
 async function checkPrerequisites(parts: BootParts): Promise<AgentEnd | null> {
-  for (const prerequisite of requiredAtLaunch(parts.config, parts.state)) {
+  for (const prerequisite of listRequiredAtLaunch(parts.config, parts.state)) {
     const result = await checkPrerequisite(parts, prerequisite);
     if (!result) return null;
-    const { name, check, ok, how, last_lines } = result;
+    const { name, check, ok, ending, last_lines } = result;
     parts.checkResults.record(result);
     if (ok) continue;
-    parts.log.error('a prerequisite is missing', { prerequisite: name, check, how });
-    const reason = `prerequisite ${name} is missing: its check ${how}`;
+    parts.log.error('a prerequisite is missing', { prerequisite: name, check, how: ending });
+    const reason = `prerequisite ${name} is missing: its check ${ending}`;
     return { code: 'prerequisite_missing', reason, last_output: last_lines };
   }
   return null;
@@ -56,6 +56,6 @@ async function setUp({ shell, log, signal }: BootParts, script: string): Promise
   log.info('set-up started');
   const end = await runShell(shell, { script, stream: 'setup', signal });
   if (end.ok || signal.aborted) return null;
-  log.error('set-up failed', { how: end.how });
-  return { code: 'setup_failed', reason: `setup ${end.how}`, last_output: end.last_lines };
+  log.error('set-up failed', { how: end.ending });
+  return { code: 'setup_failed', reason: `setup ${end.ending}`, last_output: end.last_lines };
 }

@@ -130,3 +130,8 @@ test('redacts secrets and control characters, and stays short', () => {
   expect(message.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   expect(message.length).toBeLessThan(5_000);
 });
+
+test('redacts a secret at the place where a long text is cut', () => {
+  const cause = `${'x'.repeat(980)} swj_${'a1'.repeat(16)}`;
+  expect(messageFor('registration_refused', cause, { server_url: server.url, dir })).not.toContain('swj_');
+});

@@ -119,10 +119,13 @@ const maxLength = 1_000;
 
 /**
  * Cleans text that comes from outside: keeps one line, redacts secrets and removes control
- * characters.
+ * characters. The cut comes last, because the redactor does not recognize a part of a secret.
  */
 const sanitize = (text: string) =>
-  builtInRedactor.text(text.split('\n')[0]?.slice(0, maxLength) ?? '').replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ');
+  builtInRedactor
+    .text(text.split('\n')[0] ?? '')
+    .replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ')
+    .slice(0, maxLength);
 
 /** Returns null for a code that needs no action. */
 export function messageFor(code: string, cause: string, { server_url, dir }: MessageContext): string | null {

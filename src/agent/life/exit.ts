@@ -1,4 +1,4 @@
-/** The exit codes of an agent, and the file in which it leaves the reason of its end. */
+/** The exit codes of an agent, and the file that states the reason for its end. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, now } from '../../base/clock.ts';
@@ -6,7 +6,7 @@ import { writeAtomically } from '../state/durable-file.ts';
 
 /**
  * `stopped` and `instance_fenced` are not failures: a service manager must not restart the agent.
- * With any other code, an immediate restart would end the same way.
+ * With any other code but `agent_crashed`, an immediate restart would end the same way.
  */
 export const exitCodes = {
   stopped: 0,
@@ -19,7 +19,10 @@ export const exitCodes = {
 } as const;
 export type EndCode = keyof typeof exitCodes;
 
-/** Wrong flags, or another agent uses the directory. The agent did not start and writes no file. */
+/**
+ * 2: invalid arguments, or a directory that cannot be written. 3: another agent uses the directory.
+ * In both cases the agent did not start, and writes no file.
+ */
 export const usageExitCode = 2;
 export const occupiedExitCode = 3;
 

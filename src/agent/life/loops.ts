@@ -1,7 +1,7 @@
 /** Starts the loops that a registered agent runs concurrently until it stops. */
 import { mkdirSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
-import { withoutScripts } from '../../base/files/pool-scripts.ts';
+import { createScriptHider } from '../../base/files/pool-scripts.ts';
 import { newSpanId, parseTraceparent, type Span, type Tracer } from '../../base/telemetry/trace.ts';
 import type { SignedTask } from '../../contract/agent/agent.ts';
 import { isTransient } from '../connection/call-failure.ts';
@@ -9,7 +9,7 @@ import type { ControlPlane, ControlPlaneParts } from '../connection/control-plan
 import { heartbeatLoop } from '../connection/heartbeat.ts';
 import { keepStream, type Stream } from '../connection/stream.ts';
 import type { Log } from '../log.ts';
-import { prerequisiteShipper, requiredNow } from '../prerequisites/prerequisites.ts';
+import { listRequired, prerequisiteShipper } from '../prerequisites/prerequisites.ts';
 import { runShell, type ShellParts } from '../process/shell.ts';
 import type { FactBox } from '../spool/fact-box.ts';
 import { type LogShipper, logShipper } from '../spool/log-shipper.ts';
@@ -29,7 +29,7 @@ export interface Loops {
   done: Promise<unknown>;
 }
 
-export interface LoopParts extends AgentParts, Pick<ControlPlaneParts, 'onAnswer' | 'onFailure'> {
+export interface LoopParts extends AgentParts, Pick<ControlPlaneParts, 'onAnswer' | 'onFailure' | 'waitForTurn'> {
   server: ControlPlane;
   signal: AbortSignal;
   tracer: Tracer | null;
@@ -93,14 +93,16 @@ function createMachine({
     setUp: (signal) => (setup ? runScript(shell, 'setup', setup, signal) : null),
     processes: work.processes,
     hideScripts: (commandLine) =>
-      withoutScripts([
+      createScriptHider([
         setup,
         clean,
         command?.slice(1).join(' '),
-        ...requiredNow(config, state).map(({ check }) => check),
+        ...listRequired(config, state).map(({ check }) => check),
       ])(commandLine),
     bootStages: stages.all,
     lastLines: spool.tail,
+    recordRelease: (workflow_id) => state.update({ last_release: workflow_id }),
+    lastRelease: () => state.read().last_release,
   };
 }
 
@@ -111,8 +113,8 @@ async function runScript(shell: ShellParts, stream: 'setup' | 'clean', script: s
 }
 
 /**
- * Returns the span of a task, by the server's clock, as a child of the span that requested it.
- * Returns an empty list if the task has no trace or the trace is not sampled.
+ * Returns the span of a task, with times by the server's clock, as a child of the span that
+ * requested the task. Returns an empty list if the task has no trace or the trace is not sampled.
  */
 function spansOfTask(task: SignedTask, outcome: TaskOutcome, start_ms: number, end_ms: number): Span[] {
   const parent = parseTraceparent(task.traceparent);

@@ -19,7 +19,7 @@ function exit(exit_code: number, message: string | null): never {
   process.exit(exit_code);
 }
 
-async function claimDirectory(config: AgentConfig): Promise<void> {
+async function prepareDirectory(config: AgentConfig): Promise<void> {
   try {
     makeAgentDirectory(config.dir);
     const holderPid = await waitForLock(agentDirectory(config.dir), systemClock);
@@ -32,7 +32,7 @@ async function claimDirectory(config: AgentConfig): Promise<void> {
   }
 }
 
-function readCommandLine(): AgentConfig {
+function readConfig(): AgentConfig {
   try {
     const config = configFromCommandLine(process.argv.slice(2), process.env, (text) =>
       process.stderr.write(`slipway agent: ${text}\n`),
@@ -56,8 +56,8 @@ export async function runProgram(file: string): Promise<never> {
         err: (line) => process.stderr.write(`${printableText(line)}\n`),
       }),
     );
-  const config = readCommandLine();
-  await claimDirectory(config);
+  const config = readConfig();
+  await prepareDirectory(config);
 
   const finish = (end: AgentEnd): never => {
     writeExitFile(config.dir, end, systemClock);
@@ -69,7 +69,8 @@ export async function runProgram(file: string): Promise<never> {
   let endsCommand = false;
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
     process.on(signal, () => {
-      // A second SIGINT exits at once. The `exit` handlers kill the command if this stop ends it.
+      // A SIGINT during the stop exits at once. The `exit` handlers kill the command if this stop
+      // ends it.
       if (stop.signal.aborted && signal === 'SIGINT') process.exit(1);
       // Only the first signal decides. A service manager may send another one.
       if (stop.signal.aborted) return;

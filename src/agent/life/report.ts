@@ -10,7 +10,7 @@ export interface SelfReport {
   set(status: ReportedStatus, message?: string): void;
   /**
    * Reports `starting` with this reason instead of the status that was set, because the machine is
-   * not ready to report it. `stopping` is reported anyway. Null ends this.
+   * not ready to report it. `stopping` is reported anyway. Null reports the set status again.
    */
   withholdStatus(reason: string | null): void;
   isStatusWithheld(): boolean;
@@ -20,7 +20,7 @@ export interface SelfReport {
   onChange(listener: () => void): void;
 }
 
-const healthOf: Record<ReportedStatus, { health_score: number; error_rate: number }> = {
+const healthByStatus: Record<ReportedStatus, { health_score: number; error_rate: number }> = {
   starting: { health_score: 100, error_rate: 0 },
   ready: { health_score: 100, error_rate: 0 },
   degraded: { health_score: 25, error_rate: 1 },
@@ -33,24 +33,24 @@ export function createSelfReport(bootStage: () => string | null): SelfReport {
   let withholdReason: string | null = null;
   let active_tasks = 0;
   const listeners: (() => void)[] = [];
-  const effective = (): { status: ReportedStatus; message: string | undefined } =>
+  const selectReported = (): { status: ReportedStatus; message: string | undefined } =>
     withholdReason === null || status === 'stopping'
       ? { status, message }
       : { status: 'starting', message: withholdReason };
   const change = (apply: () => void) => {
-    const before = effective();
+    const before = selectReported();
     apply();
-    const after = effective();
+    const after = selectReported();
     if (before.status === after.status && before.message === after.message) return;
     for (const listener of listeners) listener();
   };
   return {
     current() {
       const boot_stage = bootStage();
-      const { status: reportedStatus, message: reportedMessage } = effective();
+      const { status: reportedStatus, message: reportedMessage } = selectReported();
       return {
         status: reportedStatus,
-        ...healthOf[reportedStatus],
+        ...healthByStatus[reportedStatus],
         active_tasks,
         ...(boot_stage === null ? {} : { boot_stage }),
         ...(reportedMessage === undefined ? {} : { message: reportedMessage.slice(0, 1024) }),

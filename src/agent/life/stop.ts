@@ -34,15 +34,14 @@ export function createStop(stopSignal: AbortSignal): AgentStop {
 }
 
 /** Returns the exit for an internal error of the agent. */
-export function crashed(error: unknown): AgentEnd {
+export function toCrashEnd(error: unknown): AgentEnd {
   return { code: 'agent_crashed', reason: error instanceof Error ? (error.stack ?? error.message) : String(error) };
 }
 
 /**
- * Ends the agent, each step within a time limit. A stop that leaves the command running says no
- * goodbye, because the machine still works: the next agent adopts the command. Only a fence and a
- * stop that asks for it end the command. `shipper` is null if the agent never registered; then
- * there is no node to report for.
+ * Ends the agent, each step within a time limit. Only a fence, or a stop that asks for it, ends the
+ * command. Otherwise the next agent adopts a running command, and `stopping` is not reported.
+ * `shipper` is null if the agent never registered.
  */
 export async function shutDown(
   parts: AgentParts,
@@ -54,15 +53,16 @@ export async function shutDown(
   const { clock, timing, report, work, log } = parts;
   const isFenced = code === 'instance_fenced';
   const endsCommand = isFenced || (code === 'stopped' && stopEndsCommand);
-  const isLeft = !endsCommand && (await work.leave());
-  log.info('agent ended', { code, reason, command: isLeft ? 'left running' : 'ended' });
+  const isLeftRunning = !endsCommand && (await work.leave());
+  const command = isLeftRunning ? 'left running' : endsCommand ? 'ending' : 'not running';
+  log.info('agent ended', { code, reason, command });
   const finalShipper = code === 'stopped' || isFenced ? shipper : null;
-  if (!isLeft) {
+  if (!isLeftRunning) {
     report.set('stopping');
     const reportStopping = (until: AbortSignal) => server.heartbeat(report.current(), until);
-    const saysGoodbye = code === 'stopped' && shipper !== null;
+    const reportsEnd = code === 'stopped' && shipper !== null;
     await Promise.all([
-      saysGoodbye ? withTimeLimit(clock, timing.farewell_ms, reportStopping) : null,
+      reportsEnd ? withTimeLimit(clock, timing.farewell_ms, reportStopping) : null,
       endsCommand ? work.end() : null,
     ]);
   }

@@ -23,7 +23,7 @@ export interface GateParts {
   timing: Timing;
   signal: AbortSignal;
   /** The checks are a boot stage only at the agent's first start. */
-  first_start: boolean;
+  is_first_start: boolean;
   /** Starts the work. Called once, when all prerequisites are met for the first time. */
   begin(): Promise<void>;
 }
@@ -41,16 +41,16 @@ const stageName = 'prerequisites';
 
 export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
   const { clock, report, checkResults, stages, log, timing, signal } = parts;
-  const pauses = waker(clock, signal);
+  const checkPause = waker(clock, signal);
   let required: Prerequisite[] = [];
   /** While one is missing, all are checked again, because all must be met at the same time. */
   let hasMissing = false;
   let hasBegun = false;
   /** The checks are a boot stage at most once. */
-  let mayBeginStage = parts.first_start;
+  let mayBeginStage = parts.is_first_start;
   let endStage = () => {};
 
-  const toCheck = () => required.filter((prerequisite) => hasMissing || !checkResults.isMet(prerequisite));
+  const listDue = () => required.filter((prerequisite) => hasMissing || !checkResults.isMet(prerequisite));
 
   /** Does nothing if the prerequisites of the launch configuration were a boot stage already. */
   const beginStage = () => {
@@ -77,17 +77,17 @@ export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
 
   /** Returns the pause before the next check in ms. Null means until the prerequisites change. */
   const checkAll = async (): Promise<number | null> => {
-    const checked = required;
+    const checkedPrerequisites = required;
     const missing: CheckResult[] = [];
-    for (const prerequisite of toCheck()) {
+    for (const prerequisite of listDue()) {
       const result = await checkPrerequisite(parts, prerequisite);
       if (!result) return null;
       checkResults.record(result);
       if (!result.ok) missing.push(result);
     }
     // `require` was called during the checks, so check the new list at once.
-    if (checked !== required) return 0;
-    checkResults.conclude(checked);
+    if (checkedPrerequisites !== required) return 0;
+    checkResults.conclude(checkedPrerequisites);
     if (missing.length > 0) {
       close(missing);
       return timing.prerequisite_again_ms;
@@ -97,23 +97,23 @@ export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
   };
 
   const run = async () => {
-    await pauses.rest(null);
-    while (!signal.aborted) await pauses.rest(await checkAll());
+    await checkPause.rest(null);
+    while (!signal.aborted) await checkPause.rest(await checkAll());
   };
 
   return {
     async require(prerequisites) {
       required = prerequisites;
-      if (toCheck().length === 0) {
+      if (listDue().length === 0) {
         checkResults.conclude(required);
         return open();
       }
       report.withholdStatus('the prerequisites are being checked');
       beginStage();
-      pauses.wake();
+      checkPause.wake();
     },
     done: run(),
   };
 }
 
-const describe = ({ name, how }: CheckResult) => `${name} (its check ${how})`;
+const describe = ({ name, ending }: CheckResult) => `${name} (its check ${ending})`;

@@ -18,15 +18,15 @@ type ReportedResult = PrerequisiteReport['results'][number];
 export interface CheckResult extends Prerequisite, ShellEnd {}
 
 /** Returns the control plane's list if there is one, because the launch configuration is older. */
-export const requiredNow = (config: AgentConfig, state: StateFile): Prerequisite[] =>
+export const listRequired = (config: AgentConfig, state: StateFile): Prerequisite[] =>
   state.read().requires ?? config.requires;
 
 /**
  * Returns the prerequisites that the launch configuration already contained. If one of them is
  * missing, the agent exits, and the driver reports that exit.
  */
-export const requiredAtLaunch = (config: AgentConfig, state: StateFile): Prerequisite[] =>
-  requiredNow(config, state).filter(({ name }) => config.requires.some((atLaunch) => atLaunch.name === name));
+export const listRequiredAtLaunch = (config: AgentConfig, state: StateFile): Prerequisite[] =>
+  listRequired(config, state).filter(({ name }) => config.requires.some((atLaunch) => atLaunch.name === name));
 
 /** Returns null if the agent was stopped during the check. */
 export async function checkPrerequisite(
@@ -57,19 +57,20 @@ export interface CheckResults {
 const max_results = 64;
 const max_detail_length = 1024;
 
-const reportedResultOf = ({ name, ok, how, last_lines }: CheckResult): ReportedResult => {
+const reportedResultOf = ({ name, ok, ending, last_lines }: CheckResult): ReportedResult => {
   const lastLine = last_lines.at(-1)?.trim();
-  const detail = `its check ${how}${lastLine ? `: ${lastLine}` : ''}`.slice(0, max_detail_length).toWellFormed();
+  const detail = `its check ${ending}${lastLine ? `: ${lastLine}` : ''}`.slice(0, max_detail_length).toWellFormed();
   return { name, ok, ...(ok ? {} : { detail }) };
 };
 
 /** Leaves out the output, which may differ at each run without changing the result. */
-const keyOf = (results: CheckResult[]) => JSON.stringify(results.map(({ name, ok, how }) => [name, ok, how]));
+const toComparisonKey = (results: CheckResult[]) =>
+  JSON.stringify(results.map(({ name, ok, ending }) => [name, ok, ending]));
 
 export function createCheckResults(): CheckResults {
   const lastByName = new Map<string, CheckResult>();
   const listeners: (() => void)[] = [];
-  let reportedKey = keyOf([]);
+  let reportedKey = toComparisonKey([]);
   let report: ReportedResult[] | null = null;
   return {
     record: (result) => void lastByName.set(result.name, result),
@@ -79,15 +80,15 @@ export function createCheckResults(): CheckResults {
     },
     forget() {
       lastByName.clear();
-      reportedKey = keyOf([]);
+      reportedKey = toComparisonKey([]);
       report = null;
     },
     conclude(checked) {
       const required = checked.flatMap(({ name }) => lastByName.get(name) ?? []);
       const others = [...lastByName.values()].filter((result) => !required.includes(result));
       const reported = [...required, ...others].slice(0, max_results);
-      if (keyOf(reported) === reportedKey) return;
-      reportedKey = keyOf(reported);
+      if (toComparisonKey(reported) === reportedKey) return;
+      reportedKey = toComparisonKey(reported);
       report = reported.map(reportedResultOf);
       for (const listener of listeners) listener();
     },
@@ -131,7 +132,7 @@ export function prerequisiteShipper(parts: PrerequisiteShipperParts): ShipLoop {
         markSent();
         return 'more';
       }
-      // An older control plane does not have this endpoint; heartbeats show that the node is held.
+      // An older control plane does not have this endpoint; heartbeats show that the node waits.
       if (!isTransient(answer.failure) && answer.failure.status !== 401) {
         log.warn('the server refuses the prerequisite report', { failure: describeFailure(answer.failure), results });
         markSent();

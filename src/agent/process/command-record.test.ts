@@ -32,7 +32,7 @@ test('a change that the disk refuses counts at once and is stored later', async 
   const obstacle = join(dir, 'command.json.new');
   mkdirSync(obstacle);
   records.update(record.run, { is_ready: true });
-  records.over();
+  records.markOver();
   expect(records.read()).toMatchObject({ is_ready: true, is_over: true });
   expect(commandRecords(dir).read()).toEqual(record);
   expect(failures).toHaveLength(1);

@@ -1,6 +1,6 @@
 /**
- * The record of the command's last run. With it a restarted agent finds the run, and can tell that
- * it is the same and still belongs to this instance. It holds no secrets.
+ * The record of the command's last run. With it a restarted agent finds the run, and can tell
+ * whether the run belongs to this instance and to the current configuration. It holds no secrets.
  */
 import { createHmac, randomUUID } from 'node:crypto';
 import { readdirSync, rmSync } from 'node:fs';
@@ -9,8 +9,8 @@ import { type Clock, systemClock } from '../../base/clock.ts';
 import type { AgentConfig } from '../state/config.ts';
 import { readJsonFile, writeAtomically } from '../state/durable-file.ts';
 import { isFields, numberOf, textOf } from '../state/shape.ts';
-import { writeOrRetry } from '../state/write-later.ts';
-import { bootId, type ProcessId } from './process-table.ts';
+import { createRetryingWriter } from '../state/write-later.ts';
+import { type ProcessId, readBootId } from './process-table.ts';
 
 export interface CommandRecord {
   /** The directory of the run, below the agent's directory. */
@@ -19,11 +19,14 @@ export interface CommandRecord {
   group: number | null;
   shim: ProcessId;
   boot_id: string;
-  /** The instance whose tag the processes have. */
+  /** The processes of the run have the tag of this instance. */
   node_instance_id: string | null;
-  /** Differs if another instance started the command: each one has its own key. */
+  /**
+   * Derived from the private key of the instance, so it differs if another instance started the
+   * command. A machine that joins again keeps its key.
+   */
   owner: string;
-  /** Differs if the configuration of the command has changed. */
+  /** Differs if the configuration of the command has changed since the start. */
   command_digest: string;
   /** Whether the command accepted work. */
   is_ready: boolean;
@@ -41,20 +44,20 @@ export interface CommandRecords {
    * machine has rebooted.
    */
   group(): number | null;
-  /** Throws if the disk refuses it: no command may start that no later agent would find. */
+  /** Throws if the disk refuses it: a later agent could not find a command without a record. */
   write(record: CommandRecord): void;
   /** Changes the record, if it is about this run. Does not throw, but writes it later. */
   update(run: string, change: Partial<CommandRecord>): void;
-  /** No later agent adopts the run or reports its end. Does not throw, but writes it later. */
-  over(): void;
+  /** Marks the run as over: no later agent adopts it. Does not throw, but writes it later. */
+  markOver(): void;
   /** Returns a new name for a run. */
-  newRun(): string;
+  createRunName(): string;
   directoryOf(run: string): string;
-  /** Removes what runs before this one left behind. */
+  /** Removes the files of all other runs. */
   removeOthers(run: string | null): void;
 }
 
-/** `onUnsaved` is called if the disk refuses a change. It stays in memory and is written later. */
+/** `onUnsaved` is called if the disk refuses a change, which is then kept and written later. */
 export function commandRecords(
   agent_directory: string,
   clock: Clock = systemClock,
@@ -63,35 +66,35 @@ export function commandRecords(
   const path = join(agent_directory, 'command.json');
   const runs = join(agent_directory, 'command');
   let unsaved: CommandRecord | null = null;
-  const stored = () => unsaved ?? readJsonFile(path);
-  const read = () => recordFrom(stored());
+  const readStored = () => unsaved ?? readJsonFile(path);
+  const read = () => recordFrom(readStored());
   const write = (record: CommandRecord) => {
     writeAtomically(path, JSON.stringify(record));
     unsaved = null;
   };
-  const save = writeOrRetry(clock, () => unsaved && write(unsaved), onUnsaved);
-  const change = (record: CommandRecord) => {
+  const save = createRetryingWriter(clock, () => unsaved && write(unsaved), onUnsaved);
+  const keep = (record: CommandRecord) => {
     unsaved = record;
     save();
   };
   return {
-    exists: () => stored() !== null,
+    exists: () => readStored() !== null,
     read,
     group() {
-      const value = stored();
-      if (!isFields(value) || (textOf(value.boot_id) ?? bootId()) !== bootId()) return null;
+      const value = readStored();
+      if (!isFields(value) || (textOf(value.boot_id) ?? readBootId()) !== readBootId()) return null;
       return numberOf(value.group);
     },
     write,
-    update(run, changed) {
+    update(run, changes) {
       const record = read();
-      if (record?.run === run) change({ ...record, ...changed });
+      if (record?.run === run) keep({ ...record, ...changes });
     },
-    over() {
+    markOver() {
       const record = read();
-      if (record) change({ ...record, is_over: true });
+      if (record) keep({ ...record, is_over: true });
     },
-    newRun: () => randomUUID(),
+    createRunName: () => randomUUID(),
     directoryOf: (run) => join(runs, run),
     removeOthers(run) {
       for (const name of namesIn(runs)) if (name !== run) rmSync(join(runs, name), { recursive: true, force: true });
@@ -107,13 +110,13 @@ function namesIn(directory: string): string[] {
   }
 }
 
-const runName = /^[0-9a-f-]{36}$/;
+const runNamePattern = /^[0-9a-f-]{36}$/;
 
 function recordFrom(value: unknown): CommandRecord | null {
   if (!isFields(value) || !isFields(value.shim)) return null;
   const { run, boot_id, owner, command_digest } = value;
   const { pid, start } = value.shim;
-  if (typeof run !== 'string' || !runName.test(run) || typeof pid !== 'number' || typeof start !== 'string')
+  if (typeof run !== 'string' || !runNamePattern.test(run) || typeof pid !== 'number' || typeof start !== 'string')
     return null;
   if (typeof boot_id !== 'string' || typeof owner !== 'string' || typeof command_digest !== 'string') return null;
   return {

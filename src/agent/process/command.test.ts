@@ -9,14 +9,14 @@ import { agentProgram, until } from '../testing/agent-process.ts';
 import { defaultTiming } from '../timing.ts';
 import { type Command, superviseCommand } from './command.ts';
 import { commandRecords } from './command-record.ts';
-import { processRows } from './process-table.ts';
+import { listProcesses } from './process-table.ts';
 
 const dirs: string[] = [];
 const commands: Command[] = [];
 afterEach(async () => {
   for (const command of commands.splice(0)) {
     await command.stop(100);
-    await command.outputEnds();
+    await command.waitForOutputEnd();
   }
   for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true, force: true });
 });
@@ -67,7 +67,7 @@ function superviseArgv(
     leftovers: () => [],
     events: {
       ready: () => void eventLog.push('ready'),
-      ended: (how) => void eventLog.push(how),
+      ended: (ending) => void eventLog.push(ending),
       crashLooping: () => void eventLog.push('crash loop'),
     },
   });
@@ -78,7 +78,7 @@ function superviseArgv(
 const readIfExists = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : '');
 
 /** Zombies do not count. */
-const isAlive = (pid: number) => processRows().some((row) => row.pid === pid);
+const isAlive = (pid: number) => listProcesses().some((row) => row.pid === pid);
 
 test('a command is ready after a short time, and its output is logged with the name of the stream', async () => {
   const { command, eventLog, lines } = supervise('echo out; echo err >&2; sleep 60');
@@ -87,7 +87,7 @@ test('a command is ready after a short time, and its output is logged with the n
   expect(lines.toSorted()).toEqual(['stderr err', 'stdout out']);
 });
 
-test('a command with SLIPWAY_READY_LINE is ready only when it prints the ready line', async () => {
+test('a command with SLIPWAY_READY_LINE=1 is ready only when it prints the ready line', async () => {
   const script = 'while [ ! -e go ]; do sleep 0.02; done; echo SLIPWAY_READY; sleep 60';
   const { command, eventLog, lines, dir } = supervise(`echo up; sleep 0.2; echo still not; ${script}`, {
     SLIPWAY_READY_LINE: '1',
@@ -134,7 +134,7 @@ test('a program that cannot be started counts as an exit', async () => {
   expect(eventLog[0]).toContain('could not be started');
 });
 
-test('stop sends SIGTERM, then kills the whole group, and does not restart the command', async () => {
+test('stop sends SIGTERM, kills the whole group after the grace time, and does not restart the command', async () => {
   const { command, lines, pids, dir } = supervise("trap '' TERM; sleep 60 & echo $! > child; echo up; wait; wait");
   command.start();
   await until(() => lines.includes('stdout up'), 'the command to run with its child');
@@ -143,13 +143,13 @@ test('stop sends SIGTERM, then kills the whole group, and does not restart the c
   expect([isAlive(child), pids.length]).toEqual([false, 1]);
 });
 
-test('outputEnds waits for all output written before the stop, even if it is read slowly', async () => {
+test('waitForOutputEnd waits for all output written before the stop, even if it is read slowly', async () => {
   const script = 'trap "seq 12000; exit" TERM; echo up; sleep 60 & wait';
   const { command, lines } = supervise(script, {}, timing.ready_after_ms, () => true);
   command.start();
   await until(() => lines.includes('stdout up'), 'the command to run');
   await command.stop(5_000);
-  await command.outputEnds();
+  await command.waitForOutputEnd();
   expect(lines.at(-1)).toBe('stdout 12000');
 });
 
@@ -171,12 +171,12 @@ describe('while the disk refuses the record of the command', () => {
   };
   const script = 'while [ ! -e go ]; do sleep 0.02; done; rm go; exit 3';
 
-  test('an end is reported, no shim waits, and the command starts again once the disk is free', async () => {
+  test('reports an end, leaves no shim, and starts the command again once the disk is free', async () => {
     const { command, eventLog, pids, warnings, dir } = supervise(script);
     command.start();
     await until(() => eventLog.includes('ready'), 'ready');
     const free = obstruct(dir);
-    const children = () => processRows().filter(({ ppid }) => ppid === process.pid).length;
+    const children = () => listProcesses().filter(({ ppid }) => ppid === process.pid).length;
     const before = children();
     writeFileSync(join(dir, 'go'), '');
     await until(() => eventLog.includes('exited with code 3'), 'the end');
@@ -187,7 +187,7 @@ describe('while the disk refuses the record of the command', () => {
     await until(() => children() === before, 'no shim without a command');
   });
 
-  test('a stop ends the command', async () => {
+  test('stop ends the command', async () => {
     const { command, eventLog, pids, dir } = supervise(script);
     command.start();
     await until(() => eventLog.includes('ready'), 'ready');

@@ -10,7 +10,7 @@ import { errorText } from '../state/shape.ts';
 import type { Timing } from '../timing.ts';
 import type { CommandRecord, CommandRecords } from './command-record.ts';
 import { endGroup, endProcesses } from './process-group.ts';
-import { bootId, type ProcessId, type ProcessRow } from './process-table.ts';
+import { type ProcessId, type ProcessRow, readBootId } from './process-table.ts';
 import { adoptRun, type CommandRun, launchRun, type RunEvents, type RunParts } from './shim/command-run.ts';
 import { type CommandEnd, describeEnd } from './shim/run-files.ts';
 
@@ -18,7 +18,7 @@ export interface CommandEvents {
   /** The command accepts work. */
   ready(): void;
   /** The command ended, and the agent did not end it. */
-  ended(how: string, end: CommandEnd): void;
+  ended(ending: string, end: CommandEnd): void;
   /** The command ended too often within the crash loop window. */
   crashLooping(message: string): void;
 }
@@ -29,12 +29,12 @@ export interface CommandParts extends RunParts {
   /** Called at each start. */
   env(): NodeJS.ProcessEnv;
   records: CommandRecords;
-  /** See the record. */
+  /** See `CommandRecord`. */
   owner: string;
   command_digest: string;
   node_instance_id(): string | null;
   timing: Timing;
-  /** Processes of a run without a shim: the recorded group, with a tag of the instance. */
+  /** Lists the processes of a run without a shim: the recorded group, if tagged as ours. */
   leftovers(): ProcessRow[];
   events: CommandEvents;
 }
@@ -51,16 +51,16 @@ export interface Command {
    * group has ended.
    */
   stop(grace_ms: number): Promise<boolean>;
-  /** Lets the command run, and supervises it no more. */
+  /** Stops the supervision and lets the command run. */
   leave(): Promise<void>;
   /**
    * Resolves when all output has been read. Ends the shim after a time limit, because a process
    * that left the group may hold the output open.
    */
-  outputEnds(): Promise<void>;
+  waitForOutputEnd(): Promise<void>;
   isRunning(): boolean;
   /** The pids of the shims. */
-  shims(): number[];
+  shimPids(): number[];
   /** Kills the group. Synchronous, so that an exiting agent can call it. */
   kill(): void;
 }
@@ -89,7 +89,7 @@ export function superviseCommand(parts: CommandParts): Command {
     for (const cancel of timers) cancel();
     timers = [];
   };
-  const schedule = (ms: number, run: () => void) => timers.push(clock.after(ms, run));
+  const schedule = (ms: number, callback: () => void) => timers.push(clock.after(ms, callback));
 
   const markStable = () => {
     exitTimes = [];
@@ -126,17 +126,17 @@ export function superviseCommand(parts: CommandParts): Command {
   };
 
   const launch = () => {
-    const env = definedOnly(parts.env());
-    const run = records.newRun();
+    const env = removeUndefined(parts.env());
+    const name = records.createRunName();
     const spec = { argv, cwd: config.work_dir, env, secret_env: config.secret_env };
     const { owner, command_digest } = parts;
     const onShim = (shim: ProcessId) =>
       records.write({
-        ...{ run, group: null, shim, boot_id: bootId(), owner, command_digest },
+        ...{ run: name, group: null, shim, boot_id: readBootId(), owner, command_digest },
         ...{ node_instance_id: parts.node_instance_id(), is_ready: false, is_over: false },
       });
-    supervise(run, !announcesReady(env), (runEvents) =>
-      launchRun(parts, records.directoryOf(run), spec, onShim, {
+    supervise(name, !announcesReady(env), (runEvents) =>
+      launchRun(parts, records.directoryOf(name), spec, onShim, {
         ...runEvents,
         launched(pid, isShimGone) {
           log.info('command started', { pid, command: argv });
@@ -146,7 +146,7 @@ export function superviseCommand(parts: CommandParts): Command {
     );
   };
 
-  const launchIn = async (ms: number) => {
+  const scheduleLaunch = async (ms: number) => {
     if (isLaunchDue) return;
     isLaunchDue = true;
     await groupEnded;
@@ -158,13 +158,13 @@ export function superviseCommand(parts: CommandParts): Command {
       } catch (error) {
         // For example, the disk is full.
         log.warn('the command could not be started; trying again', { detail: errorText(error) });
-        launchIn(pauses.nextMs());
+        scheduleLaunch(pauses.nextMs());
       }
     });
   };
 
   /** Remaining processes of the group could hold ports and files that the next run needs. */
-  const endRest = (run: CommandRun): Promise<boolean> => {
+  const endRemaining = (run: CommandRun): Promise<boolean> => {
     const group = run.pid();
     if (group === null) return Promise.resolve(true);
     if (run.isGroupKnown()) return endGroup(group, timing.stop_grace_ms, clock);
@@ -181,19 +181,21 @@ export function superviseCommand(parts: CommandParts): Command {
     current = null;
     clearTimers();
     if (isStopped) return;
-    const how = describeEnd(end);
+    const ending = describeEnd(end);
     const { exits: max_exits, window_ms } = timing.crash_loop;
     exitTimes = [...exitTimes.filter((at) => clock.monotonicMs() - at < window_ms), clock.monotonicMs()];
     isLooping ||= exitTimes.length >= max_exits;
     const wait_ms = pauses.nextMs();
-    // First, so that nothing that fails below can prevent the restart.
-    groupEnded = endRest(run);
-    if (shouldRun) launchIn(wait_ms);
-    log.warn('command ended and will be restarted', { how, restart_in_ms: Math.round(wait_ms) });
-    events.ended(how, end);
-    records.over();
+    // Scheduled before the rest, so that a failure below cannot prevent the restart.
+    groupEnded = endRemaining(run);
+    if (shouldRun) scheduleLaunch(wait_ms);
+    log.warn('command ended and will be restarted', { how: ending, restart_in_ms: Math.round(wait_ms) });
+    events.ended(ending, end);
+    records.markOver();
     if (isLooping)
-      events.crashLooping(`the command ended ${exitTimes.length} times within ${window_ms / 1000} s; last it ${how}`);
+      events.crashLooping(
+        `the command ended ${exitTimes.length} times within ${window_ms / 1000} s; the last time it ${ending}`,
+      );
   };
 
   return {
@@ -201,13 +203,13 @@ export function superviseCommand(parts: CommandParts): Command {
       if (shouldRun) return;
       shouldRun = true;
       isStopped = false;
-      if (!current) launchIn(0);
+      if (!current) scheduleLaunch(0);
     },
-    adopt({ run, shim, boot_id }) {
+    adopt({ run: name, shim, boot_id }) {
       log.info('adopting the command that an earlier agent started', { shim: shim.pid });
-      const runningShim = boot_id === bootId() ? shim : null;
-      supervise(run, !announcesReady(parts.env()), (runEvents) =>
-        adoptRun(parts, records.directoryOf(run), runningShim, runEvents),
+      const runningShim = boot_id === readBootId() ? shim : null;
+      supervise(name, !announcesReady(parts.env()), (runEvents) =>
+        adoptRun(parts, records.directoryOf(name), runningShim, runEvents),
       );
     },
     async stop(grace_ms) {
@@ -218,7 +220,7 @@ export function superviseCommand(parts: CommandParts): Command {
       exitTimes = [];
       isLooping = false;
       const hasEnded = await (current ? stopRun(current, grace_ms) : groupEnded);
-      if (hasEnded) records.over();
+      if (hasEnded) records.markOver();
       return hasEnded;
     },
     async leave() {
@@ -226,16 +228,16 @@ export function superviseCommand(parts: CommandParts): Command {
       clearTimers();
       await Promise.all([...runs].map((run) => run.leave()));
     },
-    async outputEnds() {
-      await Promise.all([...runs].map((run) => run.outputEnds()));
+    async waitForOutputEnd() {
+      await Promise.all([...runs].map((run) => run.waitForOutputEnd()));
     },
     isRunning: () => current !== null,
-    shims: () => [...runs].flatMap(({ shim }) => shim?.pid ?? []),
+    shimPids: () => [...runs].flatMap(({ shim }) => shim?.pid ?? []),
     kill() {
       current?.kill();
     },
   };
 }
 
-const definedOnly = (env: NodeJS.ProcessEnv): Record<string, string> =>
+const removeUndefined = (env: NodeJS.ProcessEnv): Record<string, string> =>
   Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));

@@ -1,10 +1,10 @@
-/** The secrets in a workload's environment are redacted from its output. */
+/** Tests that the secrets in the environment of a workload are redacted from its output. */
 import { expect, test } from 'vitest';
 import { redactionMark } from '../../base/redaction/redact.ts';
-import { redactKnown } from './known-secrets.ts';
+import { createSecretRedactor } from './known-secrets.ts';
 
 test('redacts variables that have a secret name or are listed as secret, except short values', () => {
-  const redact = redactKnown(
+  const redact = createSecretRedactor(
     { DB_PASSWORD: 'plum quartz 1', GREETING: 'meadow harbor 2', MODE: 'walnut lantern 3', PIN_TOKEN: 'short' },
     ['GREETING'],
   );
@@ -14,7 +14,7 @@ test('redacts variables that have a secret name or are listed as secret, except 
 });
 
 test('redacts each line of a multi-line value, except short lines, also inside JSON', () => {
-  const redact = redactKnown({ CERT: 'first "long" line\nshort\nlast long line' }, ['CERT']);
+  const redact = createSecretRedactor({ CERT: 'first "long" line\nshort\nlast long line' }, ['CERT']);
   expect(redact('last long line')).toBe(redactionMark);
   expect(redact(JSON.stringify({ line: 'first "long" line' }))).toBe(`{"line":"${redactionMark}"}`);
   expect(redact('short')).toBe('short');

@@ -11,7 +11,10 @@ const minLength = 8;
 const printedForms = (value: string): string[] => [value, ...value.split(/\r?\n/)].map((part) => part.trim());
 
 /** `secret_env` lists variables that are secret although their names do not show it. */
-export function redactKnown(env: NodeJS.ProcessEnv, secret_env: readonly string[] = []): (text: string) => string {
+export function createSecretRedactor(
+  env: NodeJS.ProcessEnv,
+  secret_env: readonly string[] = [],
+): (text: string) => string {
   const values = Object.entries(env)
     .filter(([name]) => isSecretName(name) || secret_env.includes(name))
     .flatMap(([, value = '']) => printedForms(value).filter((form) => form.length >= minLength));

@@ -21,7 +21,7 @@ export function lineSplitter(): LineSplitter {
       lines.push(piece);
       unfinished = remainder;
     }
-    return lines.flatMap(shippableLines);
+    return lines.flatMap(toShippableLines);
   };
   return {
     push: (chunk) => splitText(decoder.write(chunk)),
@@ -29,7 +29,7 @@ export function lineSplitter(): LineSplitter {
       const lines = splitText(decoder.end());
       const last = unfinished;
       unfinished = '';
-      return last ? [...lines, ...shippableLines(last)] : lines;
+      return last ? [...lines, ...toShippableLines(last)] : lines;
     },
   };
 }
@@ -42,7 +42,7 @@ function cut(text: string): [string, string] {
 }
 
 /** Removes the carriage return and replaces NUL, which the store cannot hold. Cuts long lines. */
-function shippableLines(line: string): string[] {
+function toShippableLines(line: string): string[] {
   let remainder = line.replace(/\r$/, '').replaceAll('\0', '\uFFFD');
   const pieces: string[] = [];
   while (remainder.length > max_line_length) {

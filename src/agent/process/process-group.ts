@@ -1,10 +1,10 @@
 /** Ends processes with SIGTERM, after a grace period with SIGKILL, and checks that they ended. */
 import { type Clock, pause } from '../../base/clock.ts';
 import { errorCode } from '../state/shape.ts';
-import { type ProcessRow, processRow, processRows } from './process-table.ts';
+import { listProcesses, type ProcessRow, readProcess } from './process-table.ts';
 
 /** How long the kernel may take to end a killed process. */
-const kill_takes_ms = 2_000;
+const max_kill_ms = 2_000;
 const first_poll_ms = 5;
 const max_poll_ms = 100;
 
@@ -28,7 +28,7 @@ function send(target: number, signal: NodeJS.Signals | 0): boolean {
 /** Whether a process of the group runs. Zombies do not count on Linux. */
 function isGroupAlive(group: number): boolean {
   if (!send(-group, 0)) return false;
-  return process.platform !== 'linux' || processRows().some((row) => row.group === group);
+  return process.platform !== 'linux' || listProcesses().some((row) => row.group === group);
 }
 
 /** Returns whether the processes ended within the time. */
@@ -47,20 +47,20 @@ export async function endGroup(group: number, grace_ms: number, clock: Clock): P
   signalGroup(group, 'SIGTERM');
   if (await waitForEnd(grace_ms, clock, isAlive)) return true;
   signalGroup(group, 'SIGKILL');
-  return waitForEnd(kill_takes_ms, clock, isAlive);
+  return waitForEnd(max_kill_ms, clock, isAlive);
 }
 
-/** Whether the pid still belongs to this process, because pids are reused. */
-const isSameProcess = (row: ProcessRow) => processRow(row.pid)?.start === row.start;
+/** Whether the pid still belongs to this process. Pids are reused. */
+const isSameProcess = (row: ProcessRow) => readProcess(row.pid)?.start === row.start;
 
 /**
  * Ends each process on its own, because some may have left their group. Returns whether all have
  * ended.
  */
 export async function endProcesses(rows: ProcessRow[], grace_ms: number, clock: Clock): Promise<boolean> {
-  const living = () => rows.filter((row) => isSameProcess(row) && processRow(row.pid)?.state !== 'Z');
-  for (const { pid } of living()) send(pid, 'SIGTERM');
-  if (await waitForEnd(grace_ms, clock, () => living().length > 0)) return true;
-  for (const { pid } of living()) send(pid, 'SIGKILL');
-  return waitForEnd(kill_takes_ms, clock, () => living().length > 0);
+  const listLiving = () => rows.filter((row) => isSameProcess(row) && readProcess(row.pid)?.state !== 'Z');
+  for (const { pid } of listLiving()) send(pid, 'SIGTERM');
+  if (await waitForEnd(grace_ms, clock, () => listLiving().length > 0)) return true;
+  for (const { pid } of listLiving()) send(pid, 'SIGKILL');
+  return waitForEnd(max_kill_ms, clock, () => listLiving().length > 0);
 }

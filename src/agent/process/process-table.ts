@@ -1,5 +1,6 @@
 /** Reads the processes of this machine from /proc. Systems other than Linux show none. */
 import { readdirSync, readFileSync } from 'node:fs';
+import { endianness } from 'node:os';
 import { errorCode } from '../state/shape.ts';
 
 export interface ProcessRow {
@@ -13,7 +14,27 @@ export interface ProcessRow {
   rss_bytes: number;
 }
 
-const page_bytes = 4096;
+const defaultPageBytes = 4096;
+/** The key of the page size in the auxiliary vector of a process; see getauxval(3). */
+const pageSizeKey = 6n;
+
+/**
+ * Reads the page size from the auxiliary vector: pairs of 64-bit numbers. Kernels for arm64 also
+ * use pages of 16 or 64 KiB.
+ */
+export function pageBytesIn(auxiliaryVector: Buffer): number {
+  const isLittle = endianness() === 'LE';
+  const readAt = (place: number) =>
+    isLittle ? auxiliaryVector.readBigUInt64LE(place) : auxiliaryVector.readBigUInt64BE(place);
+  for (let place = 0; place + 16 <= auxiliaryVector.length; place += 16)
+    if (readAt(place) === pageSizeKey) return Number(readAt(place + 8));
+  return defaultPageBytes;
+}
+
+let knownPageBytes: number | undefined;
+const pageBytes = (): number =>
+  (knownPageBytes ??= pageBytesIn(Buffer.from(readIfReadable('/proc/self/auxv') ?? '', 'latin1')));
+
 /** A process may have ended since it was listed, or belong to another user. */
 const expectedErrors = new Set(['ENOENT', 'ESRCH', 'EACCES', 'EPERM']);
 
@@ -26,10 +47,11 @@ function readIfReadable(path: string): string | null {
   }
 }
 
-export function processRow(pid: number): ProcessRow | null {
+export function readProcess(pid: number): ProcessRow | null {
   const stat = readIfReadable(`/proc/${pid}/stat`);
   if (!stat) return null;
-  // The second field is the name in parentheses. It may contain spaces and parentheses itself.
+  // The second field is the name in parentheses, which may contain spaces and parentheses itself.
+  // After it, index 19 is the start time and index 21 the resident pages; see proc(5).
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state = '', ppid = '0', group = '0'] = fields;
   return {
@@ -38,30 +60,30 @@ export function processRow(pid: number): ProcessRow | null {
     group: Number(group),
     state,
     start: fields[19] ?? '',
-    rss_bytes: Number(fields[21] ?? 0) * page_bytes,
+    rss_bytes: Number(fields[21] ?? 0) * pageBytes(),
   };
 }
 
 /** Lists all processes except zombies. */
-export function processRows(): ProcessRow[] {
+export function listProcesses(): ProcessRow[] {
   if (process.platform !== 'linux') return [];
   const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
-  return pids.flatMap((pid) => processRow(pid) ?? []).filter(({ state }) => state !== 'Z');
+  return pids.flatMap((pid) => readProcess(pid) ?? []).filter(({ state }) => state !== 'Z');
 }
 
 /** Identifies a process of this boot, because pids are reused. */
 export type ProcessId = Pick<ProcessRow, 'pid' | 'start'>;
 
-/** Zombies do not run. */
+/** A zombie does not count as running. */
 export function isRunning({ pid, start }: ProcessId): boolean {
-  const row = processRow(pid);
+  const row = readProcess(pid);
   return row !== null && row.start === start && row.state !== 'Z';
 }
 
 /** Start times count from the boot, so they identify a process only together with the boot. */
-export const bootId = (): string => readIfReadable('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
+export const readBootId = (): string => readIfReadable('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
 
-export function commandLine(pid: number): string {
+export function readCommandLine(pid: number): string {
   return (readIfReadable(`/proc/${pid}/cmdline`) ?? '').replaceAll('\0', ' ').trim();
 }
 
@@ -71,8 +93,8 @@ export const instanceTag = 'SLIPWAY_NODE_INSTANCE_ID';
  * Lists the processes of these instances, without this agent and its ancestors: processes with a
  * tag in their environment, their descendants, and the descendants of the agent.
  */
-export function instanceProcesses(node_instance_ids: readonly string[]): ProcessRow[] {
-  const rows = processRows();
+export function listInstanceProcesses(node_instance_ids: readonly string[]): ProcessRow[] {
+  const rows = listProcesses();
   const byPid = new Map(rows.map((row) => [row.pid, row]));
   const ancestors = new Set<number>();
   for (let pid: number | undefined = process.pid; pid && !ancestors.has(pid); pid = byPid.get(pid)?.ppid)

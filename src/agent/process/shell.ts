@@ -3,13 +3,13 @@ import { spawn } from 'node:child_process';
 import type { Clock } from '../../base/clock.ts';
 import type { LogStream } from '../spool/spool.ts';
 import { logOutput, type OutputParts } from './child-output.ts';
-import { redactKnown } from './known-secrets.ts';
+import { createSecretRedactor } from './known-secrets.ts';
 import { endGroup } from './process-group.ts';
 
 export interface ShellEnd {
   ok: boolean;
   /** For example `exited with code 3`, `was ended by SIGKILL` or `was ended after 60 s`. */
-  how: string;
+  ending: string;
   last_lines: string[];
 }
 
@@ -33,7 +33,7 @@ export interface ShellRun {
 const max_last_lines = 20;
 const grace_ms = 2_000;
 /** How long to wait for output after the shell exited, if a background process holds it open. */
-const output_ends_within_ms = 200;
+const max_output_wait_ms = 200;
 
 export function runShell(parts: ShellParts, { script, stream, signal, timeout_ms }: ShellRun): Promise<ShellEnd> {
   const last_lines: string[] = [];
@@ -55,18 +55,22 @@ export function runShell(parts: ShellParts, { script, stream, signal, timeout_ms
     const cancelTimeout = timeout_ms
       ? clock.after(timeout_ms, () => end(`was ended after ${timeout_ms / 1000} s`))
       : null;
-    const finish = (ok: boolean, how: string) => {
+    const finish = (ok: boolean, ending: string) => {
       signal.removeEventListener('abort', abort);
       cancelTimeout?.();
       // The log redacts its own lines. These lines do not pass through the log.
-      resolve({ ok, how: endReason ?? how, last_lines: last_lines.map(redactKnown(env, parts.secret_env)) });
+      resolve({
+        ok,
+        ending: endReason ?? ending,
+        last_lines: last_lines.map(createSecretRedactor(env, parts.secret_env)),
+      });
     };
     for (const output of [child.stdout, child.stderr]) logOutput(output, stream, { ...parts, onLine });
     child.on('error', (error) => finish(false, `could not be started: ${error.message}`));
     child.on('exit', (code, killedBy) => {
-      const how = code === null ? `was ended by ${killedBy}` : `exited with code ${code}`;
-      const finishOnce = () => finish(code === 0 && endReason === null, how);
-      const cancelWait = clock.after(output_ends_within_ms, finishOnce);
+      const ending = code === null ? `was ended by ${killedBy}` : `exited with code ${code}`;
+      const finishOnce = () => finish(code === 0 && endReason === null, ending);
+      const cancelWait = clock.after(max_output_wait_ms, finishOnce);
       child.once('close', () => {
         cancelWait();
         finishOnce();

@@ -17,7 +17,7 @@ import type { Timing } from '../timing.ts';
 import { type Command, superviseCommand } from './command.ts';
 import { type CommandRecord, commandDigest, commandRecords, ownerOf } from './command-record.ts';
 import { endGroup, endProcesses } from './process-group.ts';
-import { bootId, instanceProcesses, isRunning, type ProcessRow, processRow } from './process-table.ts';
+import { isRunning, listInstanceProcesses, type ProcessRow, readBootId, readProcess } from './process-table.ts';
 import { readStarted } from './shim/run-files.ts';
 
 export interface WorkloadParts {
@@ -71,7 +71,7 @@ export function workload(parts: WorkloadParts): Workload {
   const { private_key } = state.read();
   /** A machine that joined again still runs the command under the tag of its former instance. */
   const instances = () => [state.read().identity?.node_instance_id, records.read()?.node_instance_id];
-  const processes = () => instanceProcesses(instances().filter((id) => typeof id === 'string'));
+  const processes = () => listInstanceProcesses(instances().filter((id) => typeof id === 'string'));
   /** The group id may have been reused, so only processes with a tag of the instance count. */
   const leftovers = () => {
     const group = records.group();
@@ -94,10 +94,10 @@ export function workload(parts: WorkloadParts): Workload {
             endCommandStage?.();
             report.set('ready');
           },
-          ended(how, end) {
+          ended(ending, end) {
             const restarts = state.read().command_restarts + 1;
             state.note({ command_restarts: restarts });
-            facts.addFact('command_ended', `the command ${how} and is restarted`, { how, ...end, restarts });
+            facts.addFact('command_ended', `the command ${ending} and is restarted`, { how: ending, ...end, restarts });
           },
           crashLooping: (message) => report.set('degraded', message),
         },
@@ -118,23 +118,23 @@ export function workload(parts: WorkloadParts): Workload {
 
   const stop = async (grace_ms: number) => {
     await command?.stop(grace_ms);
-    await command?.outputEnds();
+    await command?.waitForOutputEnd();
   };
 
-  /** Ends a run without reading its output, because the output belongs to a former instance. */
+  /** Ends a run without reading its output, which may belong to a former instance. */
   const endForeignRun = async ({ run, shim, boot_id, group }: CommandRecord) => {
-    const isShimRunning = boot_id === bootId() && isRunning(shim);
+    const isShimRunning = boot_id === readBootId() && isRunning(shim);
     const shimRows = () =>
-      [processRow(shim.pid)].filter((row) => row !== null && row.start === shim.start) as ProcessRow[];
+      [readProcess(shim.pid)].filter((row) => row !== null && row.start === shim.start) as ProcessRow[];
     if (isShimRunning) {
-      // Without its shim, the command that is just being started is not started any more.
+      // If the shim is just starting the command, ending the shim prevents the start.
       if (group === null) await endProcesses(shimRows(), 0, clock);
-      const known = group ?? readStarted(records.directoryOf(run))?.pid ?? null;
-      if (known !== null) await endGroup(known, timing.stop_grace_ms, clock);
+      const groupToEnd = group ?? readStarted(records.directoryOf(run))?.pid ?? null;
+      if (groupToEnd !== null) await endGroup(groupToEnd, timing.stop_grace_ms, clock);
       await endProcesses(shimRows(), timing.stop_grace_ms, clock);
     }
     await endProcesses(leftovers(), timing.stop_grace_ms, clock);
-    records.over();
+    records.markOver();
   };
 
   return {
@@ -142,8 +142,8 @@ export function workload(parts: WorkloadParts): Workload {
       const record = records.read();
       records.removeOthers(record?.run ?? null);
       if (record === null || record.is_over) {
-        // The run is over, or an agent of an earlier version was killed, whose command writes to
-        // pipes that nobody reads.
+        // The run is over, or it belongs to a killed agent of an earlier version, and nothing reads
+        // its output.
         const rows = leftovers();
         await endProcesses(rows, timing.stop_grace_ms, clock);
         if (rows.length > 0) log.warn('ended processes that a killed agent left behind', { processes: rows.length });
@@ -151,7 +151,7 @@ export function workload(parts: WorkloadParts): Workload {
       }
       const isOurs = record.owner === ownerOf(private_key);
       if (!command || !isOurs) {
-        log.warn('ending a command that this configuration does not have', { pid: record.group });
+        log.warn('ending the command of another instance or configuration', { pid: record.group });
         return endForeignRun(record);
       }
       command.adopt(record);
@@ -166,23 +166,23 @@ export function workload(parts: WorkloadParts): Workload {
     },
     end: () => stop(timing.stop_grace_ms),
     async leave() {
-      const isLeft = command?.isRunning() ?? false;
+      const wasRunning = command?.isRunning() ?? false;
       await command?.leave();
-      return isLeft;
+      return wasRunning;
     },
     isRunning: () => command?.isRunning() ?? false,
     async release(grace_ms) {
       const grace = grace_ms ?? timing.stop_grace_ms;
       if (!state.read().command_stopped) state.update({ command_stopped: true });
       await command?.stop(grace);
-      const shims = command?.shims() ?? [];
+      const shims = command?.shimPids() ?? [];
       await endProcesses(
         processes().filter(({ pid }) => !shims.includes(pid)),
         grace,
         clock,
       );
       // Each shim ends after it has read the last line of the processes that were ended.
-      await command?.outputEnds();
+      await command?.waitForOutputEnd();
       report.set('starting', releasedMessage);
       return processes();
     },

@@ -8,7 +8,7 @@ import { type Clock, now } from '../../base/clock.ts';
 import type { CallFailure } from '../connection/call-failure.ts';
 import { readJsonFile, writeAtomically } from '../state/durable-file.ts';
 import { type Fields, isFields } from '../state/shape.ts';
-import { writeOrRetry } from '../state/write-later.ts';
+import { createRetryingWriter } from '../state/write-later.ts';
 
 export interface Fact {
   at: string;
@@ -44,12 +44,13 @@ interface StoredFacts {
 
 /** The limit for failed calls, and again for other facts. */
 const max_facts = 100;
+const max_text_length = 1024;
 
 /** `onUnsaved` is called if the disk refuses the facts. They are then written later. */
 export function openFactBox(directory: string, clock: Clock, onUnsaved: (error: unknown) => void = () => {}): FactBox {
   const path = join(directory, 'facts.json');
   const stored = storedFrom(readJsonFile(path));
-  const save = writeOrRetry(clock, () => writeAtomically(path, JSON.stringify(stored)), onUnsaved);
+  const save = createRetryingWriter(clock, () => writeAtomically(path, JSON.stringify(stored)), onUnsaved);
   return {
     callFailed({ call, owner_layer, layer, code, detail }) {
       const at = now(clock).toISOString();
@@ -62,7 +63,13 @@ export function openFactBox(directory: string, clock: Clock, onUnsaved: (error: 
       save();
     },
     addFact(kind, summary, data) {
-      stored.facts.push({ at: now(clock).toISOString(), layer: 'node', kind, summary: summary.slice(0, 1024), data });
+      stored.facts.push({
+        at: now(clock).toISOString(),
+        layer: 'node',
+        kind,
+        summary: summary.slice(0, max_text_length),
+        data,
+      });
       stored.facts.splice(0, stored.facts.length - max_facts);
       save();
     },
@@ -94,8 +101,17 @@ function factOf({ call, owner_layer, layer, code, count, first_at, last_at, deta
     at: last_at,
     layer: 'transport',
     kind: 'agent_call_failed',
-    summary: `${call} failed ${times} in layer ${layer}: ${code}`.slice(0, 1024),
-    data: { call, owner_layer, detail_layer: layer, code, count, first_at, last_at, detail: detail.slice(0, 1024) },
+    summary: `${call} failed ${times} in layer ${layer}: ${code}`.slice(0, max_text_length),
+    data: {
+      call,
+      owner_layer,
+      detail_layer: layer,
+      code,
+      count,
+      first_at,
+      last_at,
+      detail: detail.slice(0, max_text_length),
+    },
   };
 }
 

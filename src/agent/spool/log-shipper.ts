@@ -22,6 +22,7 @@ export interface LogShipper extends ShipLoop {
 }
 
 const payloadTooLarge = 413;
+
 export function logShipper({ clock, spool, server, log, timing, signal }: LogShipperParts): LogShipper {
   let max_lines = Number.POSITIVE_INFINITY;
   /** Numbers of the agent's own log lines that report a refused line. */

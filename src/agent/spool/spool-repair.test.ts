@@ -52,7 +52,7 @@ const createFilledSpool = () => {
 /** Damage as by a bad disk: changed bytes, a truncated file or a missing file. */
 const damage = fc.record({
   file: fc.nat(),
-  how: fc.constantFrom('zeros', 'letters', 'cut', 'remove'),
+  kind: fc.constantFrom('zeros', 'letters', 'cut', 'remove'),
   from: fc.double({ min: 0, max: 1, noNaN: true }),
   bytes: fc.integer({ min: 1, max: 400 }),
 });
@@ -63,7 +63,7 @@ test('after any damage, readable lines come in order and loss records count the 
     fc.property(fc.array(damage, { minLength: 1, maxLength: 3 }), (damages) => {
       const dir = directory();
       cpSync(intactDir, dir, { recursive: true });
-      for (const { file, how, from, bytes } of damages) {
+      for (const { file, kind, from, bytes } of damages) {
         // The last file may end anywhere, so a loss in it cannot be counted.
         const segments = segmentsIn(dir).slice(0, -1);
         const index = file % segments.length;
@@ -71,10 +71,10 @@ test('after any damage, readable lines come in order and loss records count the 
         const content = readFileSync(path);
         const start = Math.floor(from * content.length);
         // A missing first file is not a loss: the server has all lines before the first file.
-        if (how === 'remove' && index > 0) rmSync(path);
-        else if (how === 'cut') writeFileSync(path, content.subarray(0, start));
+        if (kind === 'remove' && index > 0) rmSync(path);
+        else if (kind === 'cut') writeFileSync(path, content.subarray(0, start));
         else
-          writeFileSync(path, content.fill(how === 'zeros' ? 0 : 'x', start, Math.min(content.length, start + bytes)));
+          writeFileSync(path, content.fill(kind === 'zeros' ? 0 : 'x', start, Math.min(content.length, start + bytes)));
       }
       const shippedLines = drain(open(dir));
       expect(shippedLines.map(({ seq }) => seq)).toEqual(shippedLines.map(({ seq }) => seq).toSorted((a, b) => a - b));
@@ -100,7 +100,7 @@ test('counts the lines that were merged into one because their line ends were ov
   ]);
 });
 
-test('a second repair changes nothing', () => {
+test('a second repair does not change the file', () => {
   const dir = createFilledSpool();
   const path = join(dir, segmentsIn(dir)[0] ?? '');
   writeFileSync(path, readFileSync(path).fill(0, 100, 300));
@@ -145,7 +145,7 @@ test('after a restore, new lines get numbers above those that the server has', (
   expect(open(copy).lastSeq()).toBe(serverSeq + 1 + 22);
 });
 
-test('continueAfter changes nothing after an ordinary restart', () => {
+test('continueAfter does nothing after an ordinary restart', () => {
   const dir = createFilledSpool();
   const spool = open(dir);
   spool.append(lines(61, 61));

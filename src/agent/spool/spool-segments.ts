@@ -1,7 +1,7 @@
 /**
  * The files of the spool. A segment holds consecutive lines and is named after the number of its
- * first line. A gap file holds one line that says how many lines were dropped. A file ends where
- * the next one begins, so the names alone define the ranges.
+ * first line. A gap file holds one line that says how many lines were dropped. A segment ends
+ * where the next file begins.
  */
 import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync, truncateSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,10 @@ import { isLossRecord, lossLine } from './loss-record.ts';
 interface RepairOptions {
   /** The number in the file's name. */
   first: number;
-  /** The number in the next file's name; null for the last file, which may end anywhere. */
+  /**
+   * The number in the next file's name, where this file must end. Null for the last file and for a
+   * gap file: their end is not known from names.
+   */
   following: number | null;
   /** Lines up to this number are not lost: the server has them, or they were skipped. */
   acknowledged: number;
@@ -25,7 +28,7 @@ interface SpoolRecord {
   isLoss: boolean;
 }
 
-/** Returns null for an incomplete record. */
+/** Returns null for an incomplete or damaged record. */
 function readRecord(record: string): SpoolRecord | null {
   try {
     const value: unknown = JSON.parse(record);
@@ -64,8 +67,8 @@ function repairSegment(path: string, { first, following, acknowledged, at }: Rep
       isUnreadable = true;
       continue;
     }
-    // Numbers can be missing without an unreadable record: if line ends were overwritten, several
-    // lines became one.
+    // Numbers can be missing although every record is readable: damage that overwrites line ends
+    // can merge several lines into one that still parses.
     const lost = parsed.seq - Math.max(last, acknowledged) - 1;
     if (lost > 0 && (isUnreadable || !parsed.isLoss)) {
       isDamaged = true;
@@ -89,10 +92,10 @@ export interface Segment {
   first: number;
   bytes: number;
   /** Whether the file replaces dropped lines. */
-  gap: boolean;
+  isGap: boolean;
 }
 
-const fileName = /^(\d{16})\.(lines|gap)$/;
+const fileNamePattern = /^(\d{16})\.(lines|gap)$/;
 
 export const segmentPath = (directory: string, first: number, kind: 'lines' | 'gap' = 'lines') =>
   join(directory, `${String(first).padStart(16, '0')}.${kind}`);
@@ -110,20 +113,21 @@ export interface SegmentList {
 export function loadSegments(directory: string, acknowledged: number, at: string): SegmentList {
   const segments: Segment[] = [];
   let next_seq = 1;
-  const files = readdirSync(directory).filter((file) => fileName.test(file));
-  const firsts = files.sort().map((file) => Number.parseInt(file, 10));
+  const files = readdirSync(directory).filter((file) => fileNamePattern.test(file));
+  const firstSeqs = files.sort().map((file) => Number.parseInt(file, 10));
   for (const [index, file] of files.entries()) {
     const path = join(directory, file);
-    const first = firsts[index] ?? 0;
+    const first = firstSeqs[index] ?? 0;
     if (first < next_seq) {
       unlinkSync(path);
       continue;
     }
-    const gap = file.endsWith('.gap');
-    // A crash may have left the files whose lines the gap replaces.
-    const following = gap ? null : (firsts.find((other) => other > first) ?? null);
+    const isGap = file.endsWith('.gap');
+    // After a crash, the next file may be one that this gap replaces, so its name does not bound
+    // the gap.
+    const following = isGap ? null : (firstSeqs.find((other) => other > first) ?? null);
     const last_seq = repairSegment(path, { first, following, acknowledged, at });
-    segments.push({ path, first, bytes: statSync(path).size, gap });
+    segments.push({ path, first, bytes: statSync(path).size, isGap });
     next_seq = (last_seq ?? first - 1) + 1;
   }
   return { segments, next_seq };
@@ -150,7 +154,7 @@ export function seqRange(lines: Buffer): { first: number; last: number } | null 
 }
 
 /** Returns the offset of the first line with this number or a higher one, or the file's end. */
-export function offsetOf({ path, bytes }: Segment, seq: number): number {
+export function offsetOf({ path, bytes }: Pick<Segment, 'path' | 'bytes'>, seq: number): number {
   const content = readPart(path, 0, bytes);
   let offset = 0;
   while (offset < content.length) {

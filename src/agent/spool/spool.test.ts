@@ -127,8 +127,8 @@ describe('a full spool', () => {
     const dir = directory();
     createFullSpool(dir).close();
     const gap = readdirSync(dir).find((name) => name.endsWith('.gap')) ?? '';
-    const again = { seq: Number.parseInt(gap, 10), at: '2026-01-01T00:00:00.000Z', stream: 'stdout', line: 'again' };
-    writeFileSync(join(dir, gap.replace('.gap', '.lines')), `${JSON.stringify(again)}\n`);
+    const leftLine = { seq: Number.parseInt(gap, 10), at: '2026-01-01T00:00:00.000Z', stream: 'stdout', line: 'again' };
+    writeFileSync(join(dir, gap.replace('.gap', '.lines')), `${JSON.stringify(leftLine)}\n`);
     const shippedLines = drain(openSpool(dir, systemClock, smallLimits));
     expect(shippedLines.map(({ line }) => line)).not.toContain('again');
     expect(shippedLines[0]?.line).toContain('dropped');

@@ -50,9 +50,9 @@ export interface Spool {
   batch(max_lines?: number): Batch | null;
   acknowledge(seq: number): void;
   /**
-   * Call it before shipping, with the number of the last line that the server has. If the server
-   * has numbers that are still unused here, the spool is an older copy. Lines that were appended
-   * since are then repeated under higher numbers, because the server would drop them as duplicates.
+   * Call it before shipping, with the number of the last line that the server has. If the spool has
+   * not used that number yet, it is an older copy. Lines appended since it was opened are repeated
+   * under higher numbers, because the server would drop them as duplicates.
    */
   continueAfter(seq: number): void;
   /** The number of the last appended line. */
@@ -120,14 +120,14 @@ export function openSpool(
   const listeners: (() => void)[] = [];
 
   const beginSegment = (): number => {
-    const segment: Segment = { path: segmentPath(directory, next_seq), first: next_seq, bytes: 0, gap: false };
+    const segment: Segment = { path: segmentPath(directory, next_seq), first: next_seq, bytes: 0, isGap: false };
     const file = openSync(segment.path, 'a', 0o600);
     syncDirectory(directory);
     segments.push(segment);
     return file;
   };
   const last = segments.at(-1);
-  let active = last && !last.gap ? openSync(last.path, 'a', 0o600) : beginSegment();
+  let active = last && !last.isGap ? openSync(last.path, 'a', 0o600) : beginSegment();
 
   const totalBytes = () => segments.reduce((sum, { bytes }) => sum + bytes, 0);
   const lastSeqOf = (index: number) => (segments[index + 1]?.first ?? next_seq) - 1;
@@ -174,7 +174,7 @@ export function openSpool(
    * are the most useful.
    */
   const dropOldest = () => {
-    const droppedSegments = segments.slice(0, segments[0]?.gap ? 2 : 1);
+    const droppedSegments = segments.slice(0, segments[0]?.isGap ? 2 : 1);
     const first = segments[0]?.first ?? next_seq;
     const seq = lastSeqOf(droppedSegments.length - 1);
     const droppedLines = seq - Math.max(first, acknowledged + 1) + 1;
@@ -183,7 +183,7 @@ export function openSpool(
     const record = `${JSON.stringify({ seq, at: now(clock).toISOString(), stream: 'agent', line })}\n`;
     writeAtomically(path, record);
     for (const segment of droppedSegments) if (segment.path !== path) unlinkSync(segment.path);
-    segments.splice(0, droppedSegments.length, { path, first, bytes: Buffer.byteLength(record), gap: true });
+    segments.splice(0, droppedSegments.length, { path, first, bytes: Buffer.byteLength(record), isGap: true });
     cursor = null;
     lastBatch = null;
   };

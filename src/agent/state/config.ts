@@ -85,8 +85,8 @@ export function readConfigFile(path: string): AgentConfig {
 }
 
 /**
- * Process 1 takes all others with it. Without /proc, an agent cannot prove that a process is the
- * command that an earlier agent started.
+ * Whether a command can outlive the agent. All processes end with process 1. Without /proc, an
+ * agent cannot prove that a process is the command that an earlier agent started.
  */
 const canOutliveAgent = process.platform === 'linux' && process.pid !== 1;
 

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { until } from '../../../test/support/until.ts';
 import { systemClock } from '../../base/clock.ts';
-import { processRow } from '../process/process-table.ts';
+import { readProcess } from '../process/process-table.ts';
 import { lockDirectory, waitForLock } from './state-file.ts';
 
 let directory: string;
@@ -22,19 +22,19 @@ afterEach(() => {
 });
 
 const holdLock = (pid: number) =>
-  writeFileSync(join(directory, 'agent.pid'), JSON.stringify({ pid, start: processRow(pid)?.start }));
+  writeFileSync(join(directory, 'agent.pid'), JSON.stringify({ pid, start: readProcess(pid)?.start }));
 
-test('a process that has ended but was not collected holds no lock', async () => {
-  // The shell becomes a program that never collects its child.
+test('a zombie holds no lock', async () => {
+  // The shell becomes a program that never reaps its child.
   holder = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 1000'], { stdio: ['ignore', 'pipe', 'ignore'] });
   const [line] = await once(createInterface({ input: holder.stdout as NodeJS.ReadableStream }), 'line');
   const pid = Number(line);
-  await until('the child to end', () => processRow(pid)?.state === 'Z');
+  await until('the child to end', () => readProcess(pid)?.state === 'Z');
   holdLock(pid);
   expect(lockDirectory(directory)).toBeNull();
 });
 
-test('a start waits for a holder that is just ending, and refuses one that stays', async () => {
+test('waits for a holder that is ending, and returns the pid of one that stays', async () => {
   holder = spawn('sleep', ['1000']);
   await once(holder, 'spawn');
   const pid = holder.pid ?? 0;

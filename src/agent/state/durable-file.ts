@@ -3,7 +3,7 @@ import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync
 import { dirname } from 'node:path';
 import { errorCode } from './shape.ts';
 
-/** Some files hold secrets, so only the owner can read the files. */
+/** Some files hold secrets, so only the owner can read them. */
 const privateMode = 0o600;
 
 /** Survives a kill of this process, but not a power cut. For data that can be recreated. */
@@ -37,7 +37,7 @@ export function syncDirectory(path: string): void {
   }
 }
 
-/** Returns null if there is no such file, or if it is not JSON, so another program wrote it. */
+/** Returns null if the file does not exist, or is not JSON because another program wrote it. */
 export function readJsonFile(path: string): unknown {
   let text: string;
   try {

@@ -10,7 +10,7 @@ import type { TaskKey } from '../../contract/agent/agent.ts';
 import { isTaskKeys } from '../../contract/agent/task-key-chain.ts';
 import type { BootStage } from '../../contract/node.ts';
 import { newKeyPair } from '../connection/keys.ts';
-import { processRow } from '../process/process-table.ts';
+import { readProcess } from '../process/process-table.ts';
 import { type AgentConfig, isPrerequisites, type Prerequisite } from './config.ts';
 import { readJsonFile, writeDurably } from './durable-file.ts';
 import { errorCode, type Fields, isFields, numberOf, textOf } from './shape.ts';
@@ -19,7 +19,7 @@ export interface Identity {
   node_id: string;
   node_instance_id: string;
   credential: string;
-  /** Null if the credential does not expire; undefined if the server predates expiry. */
+  /** Null if the credential never expires; undefined if the server is too old to send an expiry. */
   credential_expires_at?: string | null;
 }
 
@@ -33,15 +33,17 @@ export interface AgentState {
    */
   private_key: string;
   task_keys: TaskKey[];
-  /** The interval from the server's last reply; null if the server does not rotate task keys. */
+  /** How often to fetch task keys, as the server last said; null if it does not rotate them. */
   task_key_refresh_seconds: number | null;
   /** The prerequisites from the last registration's reply; null if it named none. */
   requires: Prerequisite[] | null;
-  /** The latest deadline of the registration; null if there was none. */
+  /** The registration deadline that the server sent last; null if it sent none. */
   deadline_at: string | null;
   setup_done: boolean;
   /** A release stopped the command. The command stays stopped even if the agent restarts. */
   command_stopped: boolean;
+  /** The last release that was proven clean here. A restored server asks for it. */
+  last_release: string | null;
   command_restarts: number;
   boot_stages: BootStage[];
   /** How many boot stages the server has received. */
@@ -66,6 +68,7 @@ const newState = (): AgentState => ({
   deadline_at: null,
   setup_done: false,
   command_stopped: false,
+  last_release: null,
   command_restarts: 0,
   boot_stages: [],
   boot_stages_sent: 0,
@@ -126,6 +129,7 @@ function stateFrom(value: unknown): AgentState | null {
     deadline_at: textOf(value.deadline_at),
     setup_done: value.setup_done === true,
     command_stopped: value.command_stopped === true,
+    last_release: textOf(value.last_release),
     command_restarts: numberOf(value.command_restarts) ?? 0,
     boot_stages: Array.isArray(value.boot_stages) ? value.boot_stages.filter(isStage) : [],
     boot_stages_sent: numberOf(value.boot_stages_sent) ?? 0,
@@ -150,13 +154,13 @@ const isStage = (value: unknown): value is BootStage =>
   isFields(value) && typeof value.name === 'string' && typeof value.seconds === 'number';
 
 /**
- * Returns null if this process now holds the lock, or else the pid of the agent that holds it. Two
- * agents would use the same log line numbers twice. The lock names a process, so it is void once
- * that process has ended.
+ * Returns null if this process now holds the lock, or else the pid of the agent that holds it.
+ * Without the lock, two agents would assign the same log line numbers. The lock of a process that
+ * has ended does not count.
  */
 export function lockDirectory(agent_directory: string): number | null {
   const path = join(agent_directory, 'agent.pid');
-  const ownLock = JSON.stringify({ pid: process.pid, start: processStart(process.pid) });
+  const ownLock = JSON.stringify({ pid: process.pid, start: startTimeOf(process.pid) });
   for (;;) {
     try {
       writeFileSync(path, ownLock, { flag: 'wx', mode: 0o600 });
@@ -164,19 +168,19 @@ export function lockDirectory(agent_directory: string): number | null {
     } catch (error) {
       if (errorCode(error) !== 'EEXIST') throw error;
     }
-    const holder = liveHolder(path);
+    const holder = findLiveHolder(path);
     if (holder !== null) return holder;
     rmSync(path, { force: true });
   }
 }
 
 /** A killed agent holds its lock until the kernel has freed its memory. */
-const killedWithinMs = 3_000;
+const maxLockWaitMs = 3_000;
 const lockPollMs = 50;
 
 /** Like `lockDirectory`, but waits a moment for a holder that is just ending. */
 export async function waitForLock(agent_directory: string, clock: Clock): Promise<number | null> {
-  const giveUpMs = clock.monotonicMs() + killedWithinMs;
+  const giveUpMs = clock.monotonicMs() + maxLockWaitMs;
   for (;;) {
     const holder = lockDirectory(agent_directory);
     if (holder === null || clock.monotonicMs() >= giveUpMs) return holder;
@@ -186,20 +190,20 @@ export async function waitForLock(agent_directory: string, clock: Clock): Promis
 
 export function unlockDirectory(agent_directory: string): void {
   const path = join(agent_directory, 'agent.pid');
-  const ownLock = JSON.stringify({ pid: process.pid, start: processStart(process.pid) });
+  const ownLock = JSON.stringify({ pid: process.pid, start: startTimeOf(process.pid) });
   if (readFileSync(path, 'utf8') === ownLock) rmSync(path, { force: true });
 }
 
-/** Null for a process that has ended, also if its parent has not collected it. */
-function processStart(pid: number): string | null {
-  const row = processRow(pid);
+/** Returns the start time, or null if the process has ended or is a zombie. */
+function startTimeOf(pid: number): string | null {
+  const row = readProcess(pid);
   return row === null || row.state === 'Z' || row.state === 'X' ? null : row.start;
 }
 
-function liveHolder(path: string): number | null {
+function findLiveHolder(path: string): number | null {
   const holder = readJsonFile(path);
   if (!isFields(holder) || typeof holder.pid !== 'number' || holder.pid === process.pid) return null;
-  if (process.platform === 'linux') return processStart(holder.pid) === holder.start ? holder.pid : null;
+  if (process.platform === 'linux') return startTimeOf(holder.pid) === holder.start ? holder.pid : null;
   try {
     process.kill(holder.pid, 0);
     return holder.pid;

@@ -8,7 +8,7 @@ const retry_ms = 5_000;
  * keeps in memory, so a later write is never out of date. `onFailure` is called for the first of
  * several failures.
  */
-export function writeOrRetry(clock: Clock, write: () => void, onFailure: (error: unknown) => void): () => void {
+export function createRetryingWriter(clock: Clock, write: () => void, onFailure: (error: unknown) => void): () => void {
   let isRetryDue = false;
   let hasFailed = false;
   const tryWrite = () => {

@@ -2,7 +2,7 @@
 
 import { hostname, loadavg, uptime } from 'node:os';
 import { now } from '../../base/clock.ts';
-import { commandLine } from '../process/process-table.ts';
+import { readCommandLine } from '../process/process-table.ts';
 import { numberOf } from '../state/shape.ts';
 import { releaseClean } from './release-clean.ts';
 import { failed, succeeded, type TaskType } from './task.ts';
@@ -10,17 +10,17 @@ import { failed, succeeded, type TaskType } from './task.ts';
 const max_lines = 200;
 const max_processes = 200;
 /** Keeps the result well below the server's size limit. */
-const max_text = 1000;
+const max_text_length = 1000;
 
 /**
- * Collects what only the machine knows: its last log lines, boot stages and processes. Runs before
- * a release destroys them.
+ * Collects what only the machine knows: its last log lines, boot stages and processes. Runs on
+ * request, and before a release destroys them.
  */
 const collectDiagnostics: TaskType = async ({ machine }) =>
   succeeded({
     at: now(machine.clock).toISOString(),
     host: { name: hostname(), uptime_seconds: Math.round(uptime()), load_average: loadavg() },
-    lines: machine.lastLines(max_lines).map((line) => ({ ...line, line: line.line.slice(0, max_text) })),
+    lines: machine.lastLines(max_lines).map((line) => ({ ...line, line: line.line.slice(0, max_text_length) })),
     boot_stages: machine.bootStages(),
     processes: machine
       .processes()
@@ -32,7 +32,7 @@ const collectDiagnostics: TaskType = async ({ machine }) =>
           group,
           state,
           rss_bytes,
-          command: machine.hideScripts(commandLine(pid)).slice(0, max_text),
+          command: machine.hideScripts(readCommandLine(pid)).slice(0, max_text_length),
         };
       }),
   });
@@ -45,8 +45,12 @@ const releaseStop: TaskType = async ({ task, machine }) => {
   return failed('stop_failed', `still running after SIGKILL: ${remaining.map(({ pid }) => pid).join(', ')}`);
 };
 
-/** Does nothing. Its result proves that the agent receives tasks and its results arrive. */
-const ping: TaskType = async ({ machine }) => succeeded({ pong: true, at: now(machine.clock).toISOString() });
+/**
+ * Changes nothing. Its result proves that the agent receives tasks and that its results arrive, and
+ * names the last release, which a restored server may have forgotten.
+ */
+const ping: TaskType = async ({ machine }) =>
+  succeeded({ pong: true, at: now(machine.clock).toISOString(), last_release: machine.lastRelease() });
 
 export const taskCatalogue: Readonly<Record<string, TaskType>> = {
   ping,

@@ -38,16 +38,16 @@ export function createTenantForgetter(parts: TenantForgettingParts): Machine['fo
   return async (signal) => {
     try {
       const last_log_seq = await shipAll(parts, signal);
-      if (last_log_seq === null) return { kept: notShipped };
+      if (last_log_seq === null) return { failure: notShipped };
       results.forgetAll();
       await removeAllExcept(agentDirectory(config.dir), agentFiles);
       const namesToKeep = [basename(agentDirectory(config.dir)), ...config.dir_keeps];
       if (config.dir_keeps.length > 0) await removeAllExcept(config.dir, namesToKeep);
       if (config.output_file) await truncateFile(config.output_file);
       // Log lines that the agent writes from now on belong to the next allocation.
-      return { forgotten: 'sent to the control plane, then removed', last_log_seq };
+      return { finding: 'sent to the control plane, then removed', last_log_seq };
     } catch (error) {
-      return { kept: `the tenant's files in ${config.dir} cannot be removed: ${errorText(error)}` };
+      return { failure: `the tenant's files in ${config.dir} cannot be removed: ${errorText(error)}` };
     }
   };
 

@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path';
 import { now } from '../../base/clock.ts';
-import { scriptEnd } from '../../base/files/pool-scripts.ts';
+import { describeScriptEnd } from '../../base/files/pool-scripts.ts';
 import { emptyDirectory } from '../../base/files/remove-tree.ts';
 import type { ShellEnd } from '../process/shell.ts';
 import { writeAtomically } from '../state/durable-file.ts';
@@ -21,8 +21,8 @@ type Check = { what: string; seen: string };
 /** The checks, and the number of the former tenant's last log line. */
 type Restoration = { checks: Check[]; last_log_seq: number };
 
-const scriptFailed = (name: 'clean' | 'setup', end: ShellEnd) =>
-  failed(`${name}_failed`, scriptEnd(name, end.how, end.last_lines).slice(0, maxText));
+const toScriptFailure = (name: 'clean' | 'setup', end: ShellEnd) =>
+  failed(`${name}_failed`, describeScriptEnd(name, end.ending, end.last_lines).slice(0, maxText));
 
 export const releaseClean: TaskType = async ({ task, machine, signal }) => {
   const nonce = textOf(task.params.nonce);
@@ -30,14 +30,14 @@ export const releaseClean: TaskType = async ({ task, machine, signal }) => {
   // A running command could write new files while the old ones are removed.
   await machine.stopCommand(null);
   const end = await machine.clean(signal);
-  if (end && !end.ok) return scriptFailed('clean', end);
+  if (end && !end.ok) return toScriptFailure('clean', end);
   const remaining = machine.processes();
   if (remaining.length > 0) {
     return failed('clean_failed', `processes of the instance still run: ${remaining.map(({ pid }) => pid).join(', ')}`);
   }
   const checked: Check[] = [
     { what: 'processes of the instance except its agent', seen: 'none' },
-    { what: "the pool's clean", seen: end ? end.how : 'the pool has nothing to clean' },
+    { what: "the pool's clean", seen: end ? end.ending : 'the pool has nothing to clean' },
   ];
   const restoration = task.params.reuse === true ? await restoreForReuse(machine, signal) : null;
   if (restoration && 'status' in restoration) return restoration;
@@ -47,6 +47,7 @@ export const releaseClean: TaskType = async ({ task, machine, signal }) => {
     join(machine.dir, markerName),
     JSON.stringify({ nonce, workflow_id, at: now(machine.clock).toISOString() }),
   );
+  machine.recordRelease(workflow_id);
   return succeeded({ clean: true, nonce, checked, ...(restoration && { last_log_seq: restoration.last_log_seq }) });
 };
 
@@ -64,16 +65,16 @@ async function restoreForReuse(machine: Machine, signal: AbortSignal): Promise<R
     }
     checks.push({ what: `directory ${directory}`, seen: 'emptied' });
   }
-  const tenant = await machine.forgetTenant(signal);
-  if ('kept' in tenant) return failed('clean_failed', tenant.kept);
-  const { forgotten, last_log_seq } = tenant;
-  checks.push({ what: "the agent's records of the tenant", seen: forgotten });
+  const result = await machine.forgetTenant(signal);
+  if ('failure' in result) return failed('clean_failed', result.failure);
+  const { finding, last_log_seq } = result;
+  checks.push({ what: "the agent's records of the tenant", seen: finding });
   if (machine.workload_dirs.length === 0) {
     const seen = 'not checked: Slipway did not create this machine, so its owner must remove them';
     return { checks: [...checks, { what: 'files of the tenant', seen }], last_log_seq };
   }
   const end = await machine.setUp(signal);
   if (!end) return { checks, last_log_seq };
-  if (!end.ok) return scriptFailed('setup', end);
-  return { checks: [...checks, { what: "the pool's set-up, run again", seen: end.how }], last_log_seq };
+  if (!end.ok) return toScriptFailure('setup', end);
+  return { checks: [...checks, { what: "the pool's set-up, run again", seen: end.ending }], last_log_seq };
 }

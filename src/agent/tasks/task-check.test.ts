@@ -18,7 +18,7 @@ test('accepts a task signed by the control plane for this instance', () => {
   expect(refusalOf(task(), check)).toBeNull();
 });
 
-test('refuses a task of which any field was changed', () => {
+test('refuses a task with any changed field', () => {
   const changes: Partial<SignedTask>[] = [
     { params: {} },
     { type: 'release.stop' },
@@ -32,7 +32,7 @@ test('refuses a task of which any field was changed', () => {
   for (const change of changes) expect(refusalOf(task(change), check)?.code).toBe('task_signature_invalid');
 });
 
-test('refuses a task if its key is retired', () => {
+test('refuses a task whose key is retired', () => {
   const keysUntil = (ms: number) => [
     { kid: 'key-1', public_key: spki(server.publicKey), accepted_until: moment(ms).toISOString() },
   ];
@@ -40,7 +40,7 @@ test('refuses a task if its key is retired', () => {
   expect(refusalOf(task(), { ...check, keys: keysUntil(check.now_ms) })?.code).toBe('task_signature_invalid');
 });
 
-test('refuses a task to which an unknown field was added', () => {
+test('refuses a task with an added field', () => {
   expect(refusalOf({ ...task(), ...{ new_field: 1 } }, check)?.code).toBe('task_signature_invalid');
 });
 

@@ -27,10 +27,10 @@ export function acceptKeys(storedKeys: readonly TaskKey[], reply: KeysReply, log
   for (const { key, continuity } of reviewedKeys) {
     if (continuity === 'forged') log.error('a task key was refused: its endorsement is wrong', { kid: key.kid });
     if (continuity === 'unproven' && storedKeys.length > 0)
-      log.warn('a task key continues no key that this agent knew', { kid: key.kid });
+      log.warn('no known key endorses a task key, which is accepted', { kid: key.kid });
   }
   const accepted = reviewedKeys.filter(({ continuity }) => continuity !== 'forged').map(({ key }) => key);
-  // Without any key the agent could run no task, not even one signed by a known key.
+  // With an empty list the agent could not run any task.
   return accepted.length > 0 ? accepted : [...storedKeys];
 }
 
@@ -70,16 +70,16 @@ export function taskKeyLoop({ clock, server, state, log, timing, signal }: TaskK
   };
   const run = async () => {
     const pauses = backoff(timing.rotate_retry);
-    let failed = false;
+    let hasFailed = false;
     // A server that names no interval does not rotate its keys and has no route for fetching them.
     while (!signal.aborted && state.read().task_key_refresh_seconds !== null) {
       const interval_ms = 1000 * (state.read().task_key_refresh_seconds ?? 0);
       // Random, so that agents that registered at the same time do not fetch at the same time.
       const regular_ms = Math.min(maxRefreshMs, Math.max(minRefreshMs, interval_ms)) * (0.5 + Math.random() / 2);
-      await pause(clock, failed ? Math.min(regular_ms, pauses.nextMs()) : regular_ms, signal);
+      await pause(clock, hasFailed ? Math.min(regular_ms, pauses.nextMs()) : regular_ms, signal);
       if (signal.aborted) return;
-      failed = !(await refresh());
-      if (!failed) pauses.reset();
+      hasFailed = !(await refresh());
+      if (!hasFailed) pauses.reset();
     }
   };
   return { refresh, done: run() };

@@ -106,14 +106,15 @@ export function taskLoop(parts: TaskLoopParts): TaskLoop {
   let poll: AbortController | null = null;
   let interruptionsAtStart = 0;
   /**
-   * The server answers a poll as soon as a task is queued. So if tasks wait while a poll is open,
-   * its answer is slow or lost. If another call failed since the poll was sent, assume that the
-   * answer is lost and poll again soon: `idle` makes the server deliver the task again.
+   * A poll is answered as soon as a task is queued. If tasks wait while the poll is open, its
+   * answer is slow or lost, and the poll is aborted after the call timeout. If another call failed
+   * since the poll was sent, the poll is aborted earlier, even if no task waits. The next poll says
+   * `idle`, so the server delivers the task again.
    */
-  const giveUpIfLost = (tasksWait: boolean) => {
+  const abortPollIfLost = (hasWaitingTasks: boolean) => {
     const openPoll = poll;
     const isInterrupted = server.interruptions() > interruptionsAtStart;
-    if (!openPoll || !(isInterrupted || tasksWait)) return;
+    if (!openPoll || !(isInterrupted || hasWaitingTasks)) return;
     const limit_ms = isInterrupted ? timing.lost_poll_ms : timing.call_timeout_ms;
     clock.after(limit_ms, () => poll === openPoll && openPoll.abort());
   };
@@ -139,7 +140,7 @@ export function taskLoop(parts: TaskLoopParts): TaskLoop {
   return {
     onBeatAnswered(tasks_waiting) {
       if (tasks_waiting > 0) retryPause.wake();
-      giveUpIfLost(tasks_waiting > 0);
+      abortPollIfLost(tasks_waiting > 0);
     },
     done: run(),
   };
@@ -158,12 +159,12 @@ async function handleTask(parts: TaskLoopParts, task: SignedTask): Promise<void>
       parts,
       log,
       task,
-      signedResult(task_id, identity, private_key, { status: 'failed', error: refusal }),
+      signResult(task_id, identity, private_key, { status: 'failed', error: refusal }),
     );
   }
   const storedResult = results.read(task_id);
   if (storedResult) {
-    const resultLog = logAfter(parts, log, task, storedResult);
+    const resultLog = selectResultLog(parts, log, task, storedResult);
     resultLog.info('task was delivered again; sending the stored result');
     return sendResult(parts, resultLog, task, storedResult);
   }
@@ -174,9 +175,9 @@ async function handleTask(parts: TaskLoopParts, task: SignedTask): Promise<void>
   onActive(0);
   if (!outcome) return;
   parts.onDone(task, outcome, start_ms);
-  const result = signedResult(task_id, identity, private_key, outcome);
+  const result = signResult(task_id, identity, private_key, outcome);
   results.store(task_id, result);
-  const resultLog = logAfter(parts, log, task, outcome);
+  const resultLog = selectResultLog(parts, log, task, outcome);
   resultLog.info('task ended', { status: outcome.status, ...(outcome.status === 'failed' ? outcome.error : {}) });
   return sendResult(parts, resultLog, task, result);
 }
@@ -185,10 +186,14 @@ async function handleTask(parts: TaskLoopParts, task: SignedTask): Promise<void>
  * A reused machine must keep nothing about its former tenant. So after a clean for reuse, log lines
  * about that task no longer contain its ids.
  */
-const logAfter = (parts: TaskLoopParts, log: Log, { type, params }: SignedTask, { status }: { status: string }): Log =>
-  status === 'succeeded' && params.reuse === true ? parts.log.with({ task_type: type }) : log;
+const selectResultLog = (
+  parts: TaskLoopParts,
+  log: Log,
+  { type, params }: SignedTask,
+  { status }: { status: string },
+): Log => (status === 'succeeded' && params.reuse === true ? parts.log.with({ task_type: type }) : log);
 
-/** An unknown key may be newer than the last refresh, so fetches the keys before the check. */
+/** Fetches the keys first if the task's key is unknown: it may be newer than the last refresh. */
 async function checkTask(parts: TaskLoopParts, task: SignedTask, identity: Identity): Promise<Refusal | null> {
   const isKnownKey = parts.state.read().task_keys.some(({ kid }) => kid === task.kid);
   if (!isKnownKey) await parts.refreshKeys();
@@ -216,7 +221,7 @@ async function runTask(parts: TaskLoopParts, log: Log, task: SignedTask): Promis
   }
 }
 
-function signedResult(task_id: string, identity: Identity, key: string, outcome: TaskOutcome): TaskResult {
+function signResult(task_id: string, identity: Identity, key: string, outcome: TaskOutcome): TaskResult {
   // The signature must cover the values that the server parses, so serialise and parse first.
   const wireOutcome: TaskOutcome = JSON.parse(JSON.stringify(outcome));
   const { node_instance_id } = identity;

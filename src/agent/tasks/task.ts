@@ -23,9 +23,12 @@ export interface Machine {
   workload_dirs: readonly string[];
   /**
    * Ships all log lines and facts of the tenant and removes its traces. Returns what was done, or
-   * in `kept` why it failed.
+   * why it failed.
    */
-  forgetTenant(signal: AbortSignal): Promise<{ forgotten: string; last_log_seq: number } | { kept: string }>;
+  forgetTenant(signal: AbortSignal): Promise<{ finding: string; last_log_seq: number } | { failure: string }>;
+  /** Stores which release was proven clean last. A restored server may not know of it. */
+  recordRelease(workflow_id: string | null): void;
+  lastRelease(): string | null;
   /** Null if the pool has nothing to set up. */
   setUp(signal: AbortSignal): Promise<ShellEnd> | null;
   /** All processes of the instance except the agent. */

@@ -7,20 +7,20 @@ import { fileURLToPath } from 'node:url';
 import { pause, systemClock } from '../../base/clock.ts';
 import { commandRecords } from '../process/command-record.ts';
 import { endGroup, endProcesses } from '../process/process-group.ts';
-import { processRow } from '../process/process-table.ts';
+import { readProcess } from '../process/process-table.ts';
 import { agentDirectory } from '../state/state-file.ts';
 import { node } from './protocol-server.ts';
 
 const entry = fileURLToPath(new URL('../main.ts', import.meta.url));
 /** Runs the agent's file, also as a shim. */
 export const agentProgram = [process.execPath, entry];
-const timeout_ms = 20_000;
+const timeout_ms = 60_000;
 
-/** Polls a condition until it holds. `what` names it in the error after a timeout. */
-export async function until(condition: () => boolean, what: string): Promise<void> {
+/** Polls a condition until it holds. The error after a timeout contains the description. */
+export async function until(condition: () => boolean, description: string): Promise<void> {
   const deadline = systemClock.monotonicMs() + timeout_ms;
   while (!condition()) {
-    if (systemClock.monotonicMs() > deadline) throw new Error(`timed out waiting for: ${what}`);
+    if (systemClock.monotonicMs() > deadline) throw new Error(`timed out waiting for: ${description}`);
     await pause(systemClock, 10);
   }
 }
@@ -45,7 +45,7 @@ export interface AgentBench {
 /** Ends the command of an agent that left it running. */
 export async function endLeftCommand(dir: string): Promise<void> {
   const record = commandRecords(agentDirectory(dir)).read();
-  const shim = record && processRow(record.shim.pid);
+  const shim = record && readProcess(record.shim.pid);
   if (!record || shim?.start !== record.shim.start) return;
   if (record.group !== null) await endGroup(record.group, 0, systemClock);
   await endProcesses([shim], 0, systemClock);

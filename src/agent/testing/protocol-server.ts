@@ -35,7 +35,7 @@ export type Override = (request: ReceivedRequest) => Reply | 'hang' | 'reset' | 
 export interface ProtocolServer {
   url: string;
   /** Every request, in order. */
-  heard: ReceivedRequest[];
+  requests: ReceivedRequest[];
   registrations: RegisterRequest[];
   beats: Heartbeat[];
   /** The log lines, each sequence number once. */
@@ -53,11 +53,11 @@ export interface ProtocolServer {
   /** The open streams. */
   streams: WebSocket[];
   /** The heartbeats that arrived over a stream. */
-  streamed: Heartbeat[];
+  streamedBeats: Heartbeat[];
   /** The reply that refuses a stream. Null accepts streams. */
-  refuse_stream: Reply | null;
+  stream_refusal: Reply | null;
   /** Refuses the field `idle`, like an earlier version of the server. */
-  refuse_idle: boolean;
+  refuses_idle: boolean;
   credential: string;
   /**
    * Creates, signs and queues a task, and returns its id. `lease_seconds` and the fields of `for`
@@ -110,7 +110,7 @@ export async function protocolServer(): Promise<ProtocolServer> {
 
   const self: ProtocolServer = {
     url: '',
-    heard: [],
+    requests: [],
     registrations: [],
     beats: [],
     lines: [],
@@ -123,9 +123,9 @@ export async function protocolServer(): Promise<ProtocolServer> {
     node_status: 'starting',
     interval_seconds: 0.2,
     streams: [],
-    streamed: [],
-    refuse_stream: null,
-    refuse_idle: false,
+    streamedBeats: [],
+    stream_refusal: null,
+    refuses_idle: false,
     credential: 'credential-1',
     queue(type, params = {}, change = (task) => task) {
       taskCount += 1;
@@ -174,7 +174,7 @@ export async function protocolServer(): Promise<ProtocolServer> {
         return ok({ node_status, heartbeat_interval_seconds: interval_seconds, tasks_waiting: queued.length });
       },
       'GET /v1/agent/tasks/next': ({ query }, response) => {
-        if (self.refuse_idle && query.includes('idle')) return problem('invalid_request');
+        if (self.refuses_idle && query.includes('idle')) return problem('invalid_request');
         const task = queued.shift();
         if (task) return ok({ task });
         return new Promise((resolve) => {
@@ -219,7 +219,7 @@ export async function protocolServer(): Promise<ProtocolServer> {
 
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const received = await readRequest(request);
-    self.heard.push(received);
+    self.requests.push(received);
     const overridden = override(received);
     if (overridden === 'hang') return;
     if (overridden === 'reset') return void request.socket.destroy();
@@ -230,7 +230,7 @@ export async function protocolServer(): Promise<ProtocolServer> {
 
   const answerFrame = (socket: WebSocket, frame: { seq?: number; tasks?: true; idle?: true } & Heartbeat) => {
     const send = (message: object) => socket.send(JSON.stringify(message));
-    if (frame.idle && self.refuse_idle) return send({ problem: problem('invalid_request').body });
+    if (frame.idle && self.refuses_idle) return send({ problem: problem('invalid_request').body });
     if (frame.tasks) {
       const deliver = (task: SignedTask) => send({ task });
       const task = queued.shift();
@@ -241,14 +241,14 @@ export async function protocolServer(): Promise<ProtocolServer> {
     }
     const { seq, ...beat } = frame;
     self.beats.push(beat);
-    self.streamed.push(beat);
+    self.streamedBeats.push(beat);
     const { node_status, interval_seconds: heartbeat_interval_seconds } = self;
     send({ seq, node_status, heartbeat_interval_seconds, tasks_waiting: queued.length });
   };
   const streamServer = new WebSocketServer({ noServer: true });
   const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const isKnown = request.headers.authorization === `Bearer ${self.credential}`;
-    const refusal = self.refuse_stream ?? (isKnown ? null : problem('credential_unknown'));
+    const refusal = self.stream_refusal ?? (isKnown ? null : problem('credential_unknown'));
     if (refusal) {
       const body = JSON.stringify(refusal.body);
       socket.end(`HTTP/1.1 ${refusal.status} no\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n${body}`);

@@ -11,7 +11,7 @@ import type { Log } from '../../log.ts';
 import type { Spool } from '../../spool/spool.ts';
 import { errorText } from '../../state/shape.ts';
 import { endGroup, signalGroup } from '../process-group.ts';
-import { isRunning, type ProcessId, processRow } from '../process-table.ts';
+import { isRunning, type ProcessId, readProcess } from '../process-table.ts';
 import { outputReader } from './output-reader.ts';
 import {
   type CommandEnd,
@@ -45,32 +45,35 @@ export interface CommandRun {
   /** Null until the command has a process. */
   pid(): number | null;
   shim: ProcessId | null;
-  /** Whether this agent saw the shim running. Then the group is surely that of the command. */
+  /** Whether this agent saw the shim running. Then the group is certainly the command's. */
   isGroupKnown(): boolean;
-  /** Ends the command with its process group. Returns whether all have ended. */
+  /**
+   * Ends the command with its process group, or the shim if the command has not started. Returns
+   * whether all have ended. Leaves a group alone that may not be the command's, and returns true.
+   */
   stop(grace_ms: number): Promise<boolean>;
   /** Resolves when the shim has ended and all output was read; ends the shim after a time limit. */
-  outputEnds(): Promise<void>;
-  /** Reads no more, because the next agent will. Resolves when the last read has ended. */
+  waitForOutputEnd(): Promise<void>;
+  /** Stops reading, because the next agent will read. Resolves when the last read has ended. */
   leave(): Promise<void>;
   /** Synchronous, so that an exiting agent can call it. */
   kill(): void;
 }
 
-/** The shim's file events wake the agent. Some systems lose them, so it also looks this often. */
+/** File events of the shim wake the agent. Some systems lose events, so the agent also polls. */
 const poll_ms = 1_000;
 /** Events come in bursts. */
 const burst_ms = 10;
 /** The pause after each batch while the spool is crowded. */
 const crowded_pause_ms = 50;
 /** How long a shim may take to start the command. */
-const launch_takes_ms = 10_000;
-const output_ends_within_ms = 5_000;
+const max_launch_ms = 10_000;
+const max_output_wait_ms = 5_000;
 
 /** A shim needs little memory, and a machine has one for each command. */
 const nodeOptions = ['--max-semi-space-size=1', '--max-old-space-size=64'];
 
-type Look = 'output' | 'no_output' | 'failed';
+type ReadResult = 'output' | 'no_output' | 'failed';
 
 /** `onShim` is called before the shim can start the command. */
 export function launchRun(
@@ -84,15 +87,15 @@ export function launchRun(
   const [program = '', ...args] = parts.agent_program;
   const shimLog = openSync(shimLogFile(directory), 'a', 0o600);
   const child = spawn(program, [...nodeOptions, ...args, shimArgument, directory], {
-    env: shimEnvironment(spec.env),
+    env: buildShimEnvironment(spec.env),
     detached: true,
     stdio: ['pipe', 'ignore', shimLog],
   });
   closeSync(shimLog);
   child.unref();
   const { pid } = child;
-  const shim = pid === undefined ? null : { pid, start: processRow(pid)?.start ?? '' };
-  // If the shim is gone, its end is reported as that of the command.
+  const shim = pid === undefined ? null : { pid, start: readProcess(pid)?.start ?? '' };
+  // Errors are ignored, because the end of the shim is reported as that of the command.
   child.on('error', () => {});
   child.stdin?.on('error', () => {});
   try {
@@ -101,7 +104,7 @@ export function launchRun(
     child.stdin?.end(JSON.stringify(spec));
     return run;
   } catch (error) {
-    // The shim would wait for the command without end.
+    // Without the command, the shim would wait forever.
     child.kill('SIGKILL');
     throw error;
   }
@@ -110,8 +113,8 @@ export function launchRun(
 export const adoptRun = (parts: RunParts, directory: string, shim: ProcessId | null, events: RunEvents): CommandRun =>
   followRun(parts, directory, shim, null, events);
 
-/** Only the tags by which drivers find processes, and the needs of Node; not the secrets. */
-const shimEnvironment = (env: Record<string, string>): Record<string, string> =>
+/** Keeps only the tags by which drivers find processes and the variables that Node needs. */
+const buildShimEnvironment = (env: Record<string, string>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(env).filter(
       ([name]) => ['PATH', 'NODE_COMPILE_CACHE'].includes(name) || /^SLIPWAY_(NODE|INSTALLATION)/.test(name),
@@ -126,8 +129,8 @@ function followRun(
   events: RunEvents,
 ): CommandRun {
   const { clock, log, spool } = parts;
-  const left = new AbortController();
-  const wakeUp = waker(clock, left.signal);
+  const stopFollowing = new AbortController();
+  const wakeUp = waker(clock, stopFollowing.signal);
   mkdirSync(outputDirectory(directory), { recursive: true, mode: 0o700 });
   const output = outputReader({
     directory: outputDirectory(directory),
@@ -154,30 +157,30 @@ function followRun(
   const isShimGone = () => (child ? isChildGone : shim === null || !isRunning(shim));
 
   let isEndReported = false;
-  let reportEndBy_ms = Number.POSITIVE_INFINITY;
+  let report_deadline_ms = Number.POSITIVE_INFINITY;
   /**
-   * After the report no later agent reads the output, so all of it is copied first. But a daemon
-   * may write without end, and a full disk refuses the copy.
+   * After the report no later agent reads the output, so all of it is copied first. But only for a
+   * limited time: a daemon may write without end, and a full disk refuses the copy.
    */
   const reportEnd = (isCopied: boolean) => {
-    if (end === null || isEndReported || !(isCopied || clock.monotonicMs() >= reportEndBy_ms)) return;
+    if (end === null || isEndReported || !(isCopied || clock.monotonicMs() >= report_deadline_ms)) return;
     isEndReported = true;
     events.ended(end);
   };
 
-  /** Reads what the shim wrote since the last look. */
-  const look = (isGone: boolean): Look => {
+  /** Reads what the shim wrote since the last call. */
+  const readFiles = (isGone: boolean): ReadResult => {
     if (!isGone) wasShimSeen = true;
     started ??= readStartedOnce(isGone);
-    // Before the copy: the output of an ended command is complete.
+    // Read the end before the copy: the output of an ended command is complete.
     if (end === null) {
       end = readEnded(directory) ?? (isGone ? { ...unseenEnd, start_error: childError } : null);
-      if (end !== null) reportEndBy_ms = clock.monotonicMs() + output_ends_within_ms;
+      if (end !== null) report_deadline_ms = clock.monotonicMs() + max_output_wait_ms;
     }
-    const seen = orFailed(() => (output.copy() ? 'output' : 'no_output'));
-    reportEnd(seen === 'no_output');
+    const result = tryRead(() => (output.copy() ? 'output' : 'no_output'));
+    reportEnd(result === 'no_output');
     for (const listener of listeners) listener();
-    return seen;
+    return result;
   };
   const readStartedOnce = (isGone: boolean): ProcessId | null => {
     const value = readStarted(directory);
@@ -185,13 +188,13 @@ function followRun(
     return value;
   };
 
-  /** Output that cannot be copied is not waited for any more. */
+  /** Whether to stop waiting for output that cannot be copied. */
   let isGivingUp = false;
   let hasFailed = false;
   /** A full disk, or a segment that the shim drops meanwhile, must not end the agent. */
-  const orFailed = (run: () => Look): Look => {
+  const tryRead = (read: () => ReadResult): ReadResult => {
     try {
-      return run();
+      return read();
     } catch (error) {
       if (!hasFailed)
         log.warn('the files of the command could not be used; trying again', { detail: errorText(error) });
@@ -201,25 +204,25 @@ function followRun(
   };
   const follow = async () => {
     const watcher = watchFiles(directory, wakeUp);
-    while (!left.signal.aborted) {
-      // Ask before looking: the files of a shim that is gone are complete.
+    while (!stopFollowing.signal.aborted) {
+      // Ask before reading: the files of a shim that is gone are complete.
       const isGone = isShimGone();
-      const seen = orFailed(() => look(isGone));
-      if (seen === 'output') await pause(clock, spool.isCrowded() ? crowded_pause_ms : 1);
-      else if (isGone && isEndReported && (seen === 'no_output' || isGivingUp)) break;
+      const result = tryRead(() => readFiles(isGone));
+      if (result === 'output') await pause(clock, spool.isCrowded() ? crowded_pause_ms : 1);
+      else if (isGone && isEndReported && (result === 'no_output' || isGivingUp)) break;
       else {
         await wakeUp.rest(poll_ms);
-        await pause(clock, burst_ms, left.signal);
+        await pause(clock, burst_ms, stopFollowing.signal);
       }
     }
     watcher?.close();
     output.close();
-    if (!left.signal.aborted) rmSync(directory, { recursive: true, force: true });
+    if (!stopFollowing.signal.aborted) rmSync(directory, { recursive: true, force: true });
   };
   // Starts later, so that the caller has the run before its first event.
   const done = Promise.resolve().then(follow);
 
-  const until = (condition: () => boolean, ms: number) =>
+  const waitUntil = (condition: () => boolean, ms: number) =>
     new Promise<void>((resolve) => {
       const finish = () => {
         cancel();
@@ -231,7 +234,7 @@ function followRun(
       listeners.add(check);
       check();
     });
-  const kill = (signal: NodeJS.Signals) => {
+  const signalShim = (signal: NodeJS.Signals) => {
     if (shim && !isShimGone()) signalGroup(shim.pid, signal);
   };
 
@@ -241,27 +244,27 @@ function followRun(
     shim,
     isGroupKnown: () => wasShimSeen,
     async stop(grace_ms) {
-      await until(() => started !== null || end !== null, launch_takes_ms);
-      if (started === null) kill('SIGKILL');
+      await waitUntil(() => started !== null || end !== null, max_launch_ms);
+      if (started === null) signalShim('SIGKILL');
       if (started === null || !wasShimSeen) return true;
       return endGroup(started.pid, grace_ms, clock);
     },
-    async outputEnds() {
-      const cancel = clock.after(output_ends_within_ms, () => {
+    async waitForOutputEnd() {
+      const cancel = clock.after(max_output_wait_ms, () => {
         isGivingUp = true;
-        kill('SIGKILL');
+        signalShim('SIGKILL');
         wakeUp.wake();
       });
       await done;
       cancel();
     },
     async leave() {
-      left.abort();
+      stopFollowing.abort();
       wakeUp.wake();
       await done;
     },
     kill() {
-      if (started === null) kill('SIGKILL');
+      if (started === null) signalShim('SIGKILL');
       else if (end === null) signalGroup(started.pid, 'SIGKILL');
     },
   };

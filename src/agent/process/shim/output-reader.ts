@@ -19,7 +19,7 @@ export interface OutputReaderParts {
   onLine(line: string): void;
 }
 
-/** Below the part of the spool that `tail` reads, so that a copied batch is found there. */
+/** Less than the part of the spool that `tail` reads, so that `findCopiedLines` sees each batch. */
 const batch_bytes = 128 * 1024;
 const damage = "the output on the machine's disk was damaged";
 /** More lines than a batch can hold. */
@@ -33,7 +33,7 @@ interface Position {
 }
 
 const isOutput = ({ stream }: SpooledLine) => stream === 'stdout' || stream === 'stderr';
-const firstOf = (name: string) => Number.parseInt(name, 10);
+const firstSeqOf = (name: string) => Number.parseInt(name, 10);
 
 export interface OutputReader {
   /** Copies the next lines. Returns false if there are none. */
@@ -44,7 +44,7 @@ export interface OutputReader {
 export function outputReader({ directory, position_file, log, spool, onLine }: OutputReaderParts): OutputReader {
   const position = openPosition(position_file);
   let next = 0;
-  let open: { name: string; offset: number } | null = null;
+  let current: { name: string; offset: number } | null = null;
   let isResumed = false;
 
   const notify = (lines: SpooledLine[]) => {
@@ -54,16 +54,16 @@ export function outputReader({ directory, position_file, log, spool, onLine }: O
   /** Continues after an earlier agent, or after a copy that failed. */
   const resume = () => {
     const stored = position.read();
-    const copied = copiedLines(stored, spool);
+    const copied = findCopiedLines(stored, spool);
     next = stored.next + copied.length;
-    open = null;
+    current = null;
     notify(copied);
   };
 
   /** The lines have consecutive numbers. `onLine` may see a line twice, but misses none. */
   const copyLines = (lines: SpooledLine[]) => {
     position.write({ next, spool_seq: spool.lastSeq() });
-    for (const { stream, at, lines: texts } of groups(lines)) log.lines(stream, texts, at);
+    for (const { stream, at, lines: texts } of groupLines(lines)) log.lines(stream, texts, at);
     notify(lines);
     next += lines.length;
     position.write({ next, spool_seq: null });
@@ -79,7 +79,7 @@ export function outputReader({ directory, position_file, log, spool, onLine }: O
   /** A power cut may have damaged records; the numbers of the readable ones show what is lost. */
   const copyRecords = (content: Buffer) => {
     const records = content.toString('utf8').split('\n').slice(0, -1).map(parseLine);
-    for (const lines of consecutiveRuns(records.filter((record) => record !== null))) {
+    for (const lines of splitConsecutive(records.filter((record) => record !== null))) {
       skipLost(lines[0]?.seq ?? next, damage);
       copyLines(lines);
     }
@@ -89,31 +89,31 @@ export function outputReader({ directory, position_file, log, spool, onLine }: O
   const copyNext = () => {
     for (;;) {
       const names = segmentNames(directory);
-      const name = names.findLast((other) => firstOf(other) <= next) ?? names[0];
+      const name = names.findLast((other) => firstSeqOf(other) <= next) ?? names[0];
       if (name === undefined) return false;
-      skipLost(firstOf(name));
+      skipLost(firstSeqOf(name));
       // The shim writes only to the newest segment, so older ones have been read to their end.
       for (const older of names) if (older < name) rmSync(join(directory, older), { force: true });
       const path = join(directory, name);
       const bytes = statSync(path).size;
-      const offset: number = open?.name === name ? open.offset : offsetOf({ path, first: 0, bytes, gap: false }, next);
+      const offset: number = current?.name === name ? current.offset : offsetOf({ path, bytes }, next);
       const part = readPart(path, offset, Math.min(bytes, offset + batch_bytes));
-      const whole = part.subarray(0, part.lastIndexOf(0x0a) + 1);
-      if (whole.length > 0) {
-        copyRecords(whole);
-        open = { name, offset: offset + whole.length };
+      const wholeLines = part.subarray(0, part.lastIndexOf(0x0a) + 1);
+      if (wholeLines.length > 0) {
+        copyRecords(wholeLines);
+        current = { name, offset: offset + wholeLines.length };
         return true;
       }
-      const following = names[names.indexOf(name) + 1];
-      if (following === undefined) return false;
-      skipLost(firstOf(following));
+      const nextName = names[names.indexOf(name) + 1];
+      if (nextName === undefined) return false;
+      skipLost(firstSeqOf(nextName));
     }
   };
   const copy = () => {
     if (!isResumed) resume();
     isResumed = false;
     const hadOutput = copyNext();
-    // Otherwise an error interrupted the copy, and only the files show how far it came.
+    // Not reached after an error: then only the files show how far the copy came.
     isResumed = true;
     return hadOutput;
   };
@@ -151,12 +151,12 @@ function openPosition(path: string) {
 }
 
 /** If the agent was killed during a copy, these lines have reached the spool. */
-function copiedLines({ spool_seq }: Position, spool: Pick<Spool, 'tail'>): SpooledLine[] {
+function findCopiedLines({ spool_seq }: Position, spool: Pick<Spool, 'tail'>): SpooledLine[] {
   if (spool_seq === null) return [];
   return spool.tail(max_lines).filter((line) => line.seq > spool_seq && isOutput(line));
 }
 
-function consecutiveRuns(lines: SpooledLine[]): SpooledLine[][] {
+function splitConsecutive(lines: SpooledLine[]): SpooledLine[][] {
   const runs: SpooledLine[][] = [];
   for (const line of lines) {
     const last = runs.at(-1);
@@ -173,7 +173,7 @@ interface Group {
 }
 
 /** Joins consecutive lines of the same stream and time, so that they are stored by one write. */
-function groups(lines: SpooledLine[]): Group[] {
+function groupLines(lines: SpooledLine[]): Group[] {
   const joined: Group[] = [];
   for (const { stream, at, line } of lines) {
     const last = joined.at(-1);

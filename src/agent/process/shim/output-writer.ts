@@ -38,7 +38,7 @@ export function openOutput(
     for (const name of names.slice(0, -limits.max_segments)) rmSync(join(directory, name), { force: true });
     segments = Math.min(names.length, limits.max_segments);
   };
-  const segmentFrom = (first: number): number => {
+  const openSegment = (first: number): number => {
     if (file !== null && bytes < limits.segment_bytes) return file;
     const newFile = openSync(segmentPath(directory, first), 'a', 0o600);
     if (file !== null) closeSync(file);
@@ -54,7 +54,7 @@ export function openOutput(
     const records = lines.map((line, i) => JSON.stringify({ seq: first + i, at, stream, line: redact(line) }));
     const content = Buffer.from(`${records.join('\n')}\n`);
     try {
-      const segment = segmentFrom(first);
+      const segment = openSegment(first);
       for (let done = 0; done < content.length; ) {
         const written = writeSync(segment, content, done);
         bytes += written;

@@ -12,7 +12,7 @@ export const endedFile = (directory: string) => join(directory, 'ended.json');
 export const outputDirectory = (directory: string) => join(directory, 'output');
 export const shimLogFile = (directory: string) => join(directory, 'shim.log');
 
-/** The shim reads it from its standard input, because it holds secrets. */
+/** Sent to the standard input of the shim, because it holds secrets. */
 export interface CommandSpec {
   argv: string[];
   cwd: string;
@@ -28,7 +28,7 @@ export function commandSpecFrom(value: unknown): CommandSpec | null {
   return { argv, cwd, env, secret_env };
 }
 
-/** How a command ended. All fields are null if nobody saw the end. */
+/** How a command ended. All fields are null if the end was not seen. */
 export interface CommandEnd {
   exit_code: number | null;
   signal: string | null;

@@ -1,4 +1,4 @@
-/** The shim on its own, as a real process. */
+/** Tests the shim alone, as a real process. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { agentProgram } from '../../testing/agent-process.ts';
-import { commandLine, processRows } from '../process-table.ts';
+import { listProcesses, readCommandLine } from '../process-table.ts';
 import { type CommandSpec, outputDirectory, readEnded, startedFile } from './run-files.ts';
 import { shimArgument } from './shim-argument.ts';
 
@@ -46,5 +46,5 @@ test('ends a command whose start it cannot record', async () => {
     signal: null,
     start_error: expect.stringContaining('EISDIR'),
   });
-  expect(processRows().filter(({ pid }) => commandLine(pid).includes(marker))).toEqual([]);
+  expect(listProcesses().filter(({ pid }) => readCommandLine(pid).includes(marker))).toEqual([]);
 });

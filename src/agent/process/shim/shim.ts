@@ -9,9 +9,9 @@ import { systemClock } from '../../../base/clock.ts';
 import { writeAtomically } from '../../state/durable-file.ts';
 import { errorText } from '../../state/shape.ts';
 import { logOutput } from '../child-output.ts';
-import { redactKnown } from '../known-secrets.ts';
+import { createSecretRedactor } from '../known-secrets.ts';
 import { signalGroup } from '../process-group.ts';
-import { processRow } from '../process-table.ts';
+import { readProcess } from '../process-table.ts';
 import { openOutput } from './output-writer.ts';
 import { type CommandEnd, commandSpecFrom, endedFile, outputDirectory, startedFile, unseenEnd } from './run-files.ts';
 
@@ -19,7 +19,7 @@ export async function runShim(directory: string): Promise<void> {
   // If the agent dies before the whole text has arrived, the command is not started.
   const spec = commandSpecFrom(JSON.parse(await text(process.stdin)));
   if (!spec) throw new Error('the standard input is not a command');
-  const output = openOutput(outputDirectory(directory), systemClock, redactKnown(spec.env, spec.secret_env));
+  const output = openOutput(outputDirectory(directory), systemClock, createSecretRedactor(spec.env, spec.secret_env));
   const [program = '', ...args] = spec.argv;
   const { cwd, env } = spec;
   const child = spawn(program, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -36,8 +36,8 @@ export async function runShim(directory: string): Promise<void> {
     }
   };
   let hasEnded = false;
-  // The command decides how it reacts to a signal to all processes of the machine, and its last
-  // lines must be read. Daemons of an ended command may hold the pipes open without end.
+  // While the command runs, the shim ignores signals, because it must read the last lines. Later a
+  // signal closes the pipes, which daemons of the command could hold open forever.
   const onSignal = () => {
     if (hasEnded) for (const pipe of [child.stdout, child.stderr]) pipe.destroy();
   };
@@ -52,11 +52,11 @@ export async function runShim(directory: string): Promise<void> {
   });
   const { pid } = child;
   if (pid !== undefined) {
-    const start = processRow(pid)?.start ?? '';
+    const start = readProcess(pid)?.start ?? '';
     try {
       writeAtomically(startedFile(directory), JSON.stringify({ pid, start }));
     } catch (error) {
-      // No agent could find this command, so none may start a second one beside it.
+      // A later agent could not find this command, and would start a second one beside it.
       signalGroup(pid, 'SIGKILL');
       record({ start_error: errorText(error) });
     }
