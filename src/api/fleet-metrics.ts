@@ -1,14 +1,14 @@
 /**
  * The metrics that are read from the database for each scrape, so they cost nothing in between.
- * Without the database they are left out, because old values would hide that.
+ * They are left out while the database is away, since old values would hide the outage.
  */
 import type { Gauge } from 'prom-client';
 import { type Clock, now, pause, secondsBetween } from '../base/clock.ts';
 import { findingKinds } from '../lifecycle/findings/findings.ts';
 import { type Queryable, StoreUnavailable } from '../store/pg/database.ts';
-import { bytesByUse } from '../store/retention/disk-use.ts';
+import { readBytesByUse } from '../store/retention/disk-use.ts';
 import { countByStatus, countHeld } from '../store/rows/counts.ts';
-import { type FencedAge, fencedAges } from '../store/rows/fenced-ages.ts';
+import { type FencedAge, readFencedAges } from '../store/rows/fenced-ages.ts';
 import { countOpenFindings } from '../store/rows/findings.ts';
 import { listPools } from '../store/rows/pools.ts';
 import { countOpenResidue } from '../store/rows/residue.ts';
@@ -23,10 +23,10 @@ export function createFleetMetrics(
   clock: Clock,
   newGauge: (name: string, help: string, labelNames: string[]) => Gauge,
 ): { read(): Promise<'read' | 'slow' | 'unavailable'>; clear(): void } {
-  const all: Gauge[] = [];
-  const gauge = (...given: Parameters<typeof newGauge>) => {
-    const created = newGauge(...given);
-    all.push(created);
+  const gauges: Gauge[] = [];
+  const gauge = (...parameters: Parameters<typeof newGauge>) => {
+    const created = newGauge(...parameters);
+    gauges.push(created);
     return created;
   };
   const nodes = gauge('slipway_nodes', 'Nodes by status', ['status']);
@@ -37,7 +37,7 @@ export function createFleetMetrics(
   const fencedNodes = gauge('slipway_fenced_nodes', 'Fenced nodes, by pool and status', fencedLabels);
   const fencedOldest = gauge(
     'slipway_fenced_oldest_seconds',
-    'Time that the oldest fenced node has its status',
+    'Time since the oldest fenced node got its status',
     fencedLabels,
   );
   const parked = gauge('slipway_parked_allocations', 'Allocations with a failed release, by pool', fencedLabels);
@@ -54,7 +54,7 @@ export function createFleetMetrics(
   ]);
   const poolMax = gauge('slipway_pool_max_nodes', 'The largest number of nodes that the pool allows', ['pool']);
   const clear = () => {
-    for (const each of all) each.reset();
+    for (const each of gauges) each.reset();
   };
 
   const fillByStatus = (target: Gauge, counts: Record<string, number>) => {
@@ -76,11 +76,11 @@ export function createFleetMetrics(
         countByStatus(db),
         countHeld(db),
         readOpenHolds(db),
-        fencedAges(db),
+        readFencedAges(db),
         countOpenFindings(db),
         countOpenResidue(db),
         listPools(db),
-        bytesByUse(db),
+        readBytesByUse(db),
       ]);
     clear();
     for (const { name, nodes: counted, max_nodes } of pools) {
@@ -106,7 +106,7 @@ export function createFleetMetrics(
   let reading: Promise<void> | undefined;
   return {
     clear,
-    /** A read that hangs is shared by later scrapes, so that it takes no further connection. */
+    /** Later scrapes share a read that hangs instead of taking more connections. */
     async read() {
       reading ??= readAndFill().finally(() => {
         reading = undefined;

@@ -27,10 +27,13 @@ import { sessionHandlers } from './routes/sessions.ts';
 import { supervisionHandlers } from './routes/supervision.ts';
 import { tokenHandlers } from './routes/tokens.ts';
 import type { Handlers } from './services.ts';
+import { statusHandlers } from './status/handlers.ts';
+import { restorationHandlers } from './status/restoration.ts';
 import { streamOpen } from './stream/stream.ts';
 
 export const handlers: Handlers = {
   ...serverHandlers,
+  ...statusHandlers,
   ...sessionHandlers,
   ...tokenHandlers,
   ...poolHandlers,
@@ -51,6 +54,7 @@ export const handlers: Handlers = {
   ...driftHandlers,
   ...replayHandlers,
   ...residueHandlers,
+  ...restorationHandlers,
   ...agentHandlers,
   ...agentTaskHandlers,
   'stream-open': streamOpen,

@@ -4,6 +4,7 @@ import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment, secondsLater, systemClock } from '../base/clock.ts';
 import { createLatencies } from '../base/telemetry/latencies.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
+import { noShortage } from '../lifecycle/limits/overload.ts';
 import { type Database, openDatabase } from '../store/pg/database.ts';
 import { noteDisagreements } from '../store/rows/findings.ts';
 import { declarePool } from '../store/rows/pools.ts';
@@ -34,6 +35,7 @@ const replicaFigures = {
   streams: () => streams,
   agentStreams: () => ({ agents: 2, relays: 1 }),
   diskFreeBytes: async () => 5e9,
+  backups: { every_seconds: 3600, ageSeconds: () => 90 },
   connections: () => ({ open: 3, closed_unknown: 2, closed_idle: 1, refused: 0 }),
   writeLimits: () => ({
     accounts: 4,
@@ -46,8 +48,9 @@ const replicaFigures = {
   unstoredBeatsMs: () => 250,
   database: async () => ({ ok: true, state: 'ok', detail: null }) as const,
   overload: () => ({
-    ...{ loop_lag_ms: 20, behind_ms: 9_000, beats_per_second: 40, beat_rate: 5_000 },
-    ...{ shedding: { reads: true, beats: false, stretch: 1 }, beats: 99, beats_shed: 3, reads_shed: 2 },
+    ...{ loop_lag_ms: 20, behind_ms: 9_000, beats_per_second: 40, beat_rate: 5_000, ...noShortage },
+    ...{ shedding: { reads: true, beats: false, work: false, stretch: 1 }, beats: 99, beats_shed: 3 },
+    ...{ reads_shed: 2, work_refused: 4 },
   }),
 };
 
@@ -64,7 +67,7 @@ test('reports counts and ages of fenced nodes and failed releases, by pool', asy
      values ('alloc_1', 'gpu', 'default', 'release_failed', $1, 'c', $1)`,
     [secondsLater(now, -600)],
   );
-  const text = await scrape();
+  const text = await scrape('all');
   expect(text).toContain('slipway_fenced_nodes{pool="gpu",status="quarantined"} 3\n');
   expect(text).toContain('slipway_fenced_oldest_seconds{pool="gpu",status="quarantined"} 7200\n');
   expect(text).toContain('slipway_fenced_oldest_seconds{pool="gpu",status="failed"} 90\n');
@@ -74,7 +77,10 @@ test('reports counts and ages of fenced nodes and failed releases, by pool', asy
   expect(text).toContain('slipway_findings{kind="drift"} 0\n');
   expect(text).toContain('slipway_beats_behind_seconds 0.25\n');
   expect(text).toContain('slipway_shed_total{what="beats"} 3\n');
+  expect(text).toContain('slipway_shed_total{what="work"} 4\n');
   expect(text).toContain('slipway_disk_free_bytes 5000000000\n');
+  expect(text).toContain('slipway_backup_every_seconds 3600\n');
+  expect(text).toContain('slipway_backup_age_seconds 90\n');
   expect(text).toMatch(/slipway_store_bytes\{of="nodes"\} [1-9]/);
 });
 
@@ -94,13 +100,13 @@ test('counts open findings', async () => {
   const note = (at: Date) =>
     db.transaction((tx) => noteDisagreements(tx, [disagreement], at, at, (passes) => passes > 1));
   await note(now);
-  expect(await scrape()).toContain('slipway_findings{kind="drift"} 0\n');
+  expect(await scrape('all')).toContain('slipway_findings{kind="drift"} 0\n');
   await note(secondsLater(now, 1));
-  expect(await scrape()).toContain('slipway_findings{kind="drift"} 1\n');
+  expect(await scrape('all')).toContain('slipway_findings{kind="drift"} 1\n');
 });
 
 test('reports stream readers and their cost', async () => {
-  const text = await createMetrics(db, clock, replicaFigures)();
+  const text = await createMetrics(db, clock, replicaFigures)('all');
   for (const line of [
     'readers 3',
     'questions 2',
@@ -111,10 +117,10 @@ test('reports stream readers and their cost', async () => {
     expect(text).toContain(`\nslipway_stream_${line}\n`);
 });
 
-test('renders the figures of this replica and the state of the database while it is away', async () => {
-  const away = openDatabase({ url: 'postgres://somebody@127.0.0.1:1/nothing' });
-  onTestFinished(() => away.close());
-  const text = await createMetrics(away, systemClock, replicaFigures)();
+test('renders the figures of this replica while the database is away', async () => {
+  const unreachable = openDatabase({ url: 'postgres://somebody@127.0.0.1:1/nothing' });
+  onTestFinished(() => unreachable.close());
+  const text = await createMetrics(unreachable, systemClock, replicaFigures)('all');
   expect(text).toContain('slipway_beats_behind_seconds 0.25\n');
   expect(text).toContain('slipway_database_state{state="unavailable"} 1\n');
   expect(text).toContain('slipway_database_state{state="ok"} 0\n');
@@ -125,13 +131,23 @@ test('drops the figures of the fleet once the database is away', async () => {
   let state: 'ok' | 'unavailable' = 'ok';
   const database = async () => ({ ok: state === 'ok', state, detail: null });
   const scrape = createMetrics(db, systemClock, { ...replicaFigures, latencies: [], database });
-  const answered = await scrape();
-  expect(answered).toContain('slipway_database_state{state="ok"} 1\n');
-  expect(answered).toMatch(/^slipway_nodes\{/m);
+  const textBefore = await scrape('all');
+  expect(textBefore).toContain('slipway_database_state{state="ok"} 1\n');
+  expect(textBefore).toMatch(/^slipway_nodes\{/m);
   state = 'unavailable';
-  const away = await scrape();
-  expect(away).toContain('slipway_database_state{state="unavailable"} 1\n');
-  expect(away).not.toMatch(/^slipway_nodes\{/m);
+  const textAfter = await scrape('all');
+  expect(textAfter).toContain('slipway_database_state{state="unavailable"} 1\n');
+  expect(textAfter).not.toMatch(/^slipway_nodes\{/m);
+});
+
+test('omits the fleet for an unchecked caller, even during a scrape that includes it', async () => {
+  const scrape = createMetrics(db, systemClock, { ...replicaFigures, latencies: [] });
+  await scrape('all');
+  const [all, own] = await Promise.all([scrape('all'), scrape('replica')]);
+  expect(all).toMatch(/^slipway_nodes\{/m);
+  expect(own).toContain('slipway_beats_behind_seconds 0.25\n');
+  expect(own).toContain('slipway_database_state{state="ok"} 1\n');
+  expect(own).not.toMatch(/^slipway_(nodes|allocations|operations|pool|store)/m);
 });
 
 test('reports the capacity of pools, connections to the database, the lag of the tail, and latencies', async () => {
@@ -140,7 +156,7 @@ test('reports the capacity of pools, connections to the database, the lag of the
   const latencies = createLatencies();
   latencies.observeCall('node-list', 0.05);
   latencies.observeOperation('node-provision', 30);
-  const text = await createMetrics(db, systemClock, { ...replicaFigures, latencies: latencies.metrics })();
+  const text = await createMetrics(db, systemClock, { ...replicaFigures, latencies: latencies.metrics })('all');
   for (const line of [
     'slipway_pool_nodes{pool="bounded",state="live"} 2',
     'slipway_pool_nodes{pool="bounded",state="free"} 2',

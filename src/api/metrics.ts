@@ -16,6 +16,7 @@ import type { FeedFigures } from './stream/live-feed.ts';
 
 export interface SweepFigures {
   name: string;
+  every_seconds: number;
   runs: number;
   decided: number;
   held: number;
@@ -27,6 +28,9 @@ export interface SweepFigures {
   error: string | null;
   failed_at: Date | null;
 }
+
+/** The metrics of this replica alone, or those of the fleet too. */
+export type MetricsSelection = 'replica' | 'all';
 
 /** The figures of this replica. */
 export interface ReplicaFigures {
@@ -49,22 +53,31 @@ export interface ReplicaFigures {
   tailLagMs(): number;
   /** Of the disk of the data directory; null if it cannot be read. */
   diskFreeBytes(): Promise<number | null>;
+  /** Null without scheduled backups. */
+  backups: { every_seconds: number; ageSeconds(): number } | null;
 }
 
-export function createMetrics(db: Queryable, clock: Clock, replicaFigures: ReplicaFigures): () => Promise<string> {
+export function createMetrics(
+  db: Queryable,
+  clock: Clock,
+  replicaFigures: ReplicaFigures,
+): (selection: MetricsSelection) => Promise<string> {
   const registry = new Registry();
+  // Its own registry, because a scrape of this replica alone may run at the same time as others.
+  const fleetRegistry = new Registry();
   collectDefaultMetrics({ register: registry });
   for (const each of replicaFigures.latencies) registry.registerMetric(each);
-  const gauge = (name: string, help: string, labelNames: string[]) =>
-    new Gauge({ name, help, labelNames, registers: [registry] });
+  const createGaugeIn = (target: Registry) => (name: string, help: string, labelNames: string[]) =>
+    new Gauge({ name, help, labelNames, registers: [target] });
+  const gauge = createGaugeIn(registry);
   const databaseState = gauge('slipway_database_state', '1 for the present state of the database', ['state']);
-  const fleet = createFleetMetrics(db, clock, gauge);
-  const fillDatabase = async () => {
+  const fleet = createFleetMetrics(db, clock, createGaugeIn(fleetRegistry));
+  const fillDatabase = async (selection: MetricsSelection) => {
     const { state } = await replicaFigures.database();
     if (state === 'unavailable') fleet.clear();
-    const read = state === 'unavailable' ? state : await fleet.read();
+    const outcome = state === 'unavailable' || selection === 'replica' ? state : await fleet.read();
     for (const each of databaseStates) databaseState.set({ state: each }, 0);
-    databaseState.set({ state: read === 'read' ? state : read }, 1);
+    databaseState.set({ state: outcome === 'read' ? state : outcome }, 1);
   };
   const { version } = replicaFigures;
   gauge('slipway_build_info', '1, with the versions of this replica', ['version', 'node']).set(
@@ -100,6 +113,11 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
   const sweepLateness = gauge('slipway_sweep_lateness_seconds', 'Delay of the last verdicts of each rule', ['sweep']);
   const sweepFailing = gauge('slipway_sweep_failing', '1 if the last run of the sweep failed', ['sweep']);
   const diskFree = gauge('slipway_disk_free_bytes', 'Free bytes on the disk of the data directory', []);
+  const { backups } = replicaFigures;
+  if (backups) {
+    gauge('slipway_backup_every_seconds', 'Time between two scheduled backups', []).set(backups.every_seconds);
+  }
+  const backupAge = backups && gauge('slipway_backup_age_seconds', 'Age of the newest scheduled backup', []);
   const sweepSeconds = gauge('slipway_sweep_last_seconds', 'Duration of the last run of each sweep', ['sweep']);
 
   const agentStreams = gauge('slipway_agent_streams', 'Open streams of agents and relays on this replica', ['of']);
@@ -120,7 +138,11 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
     [],
   );
   const loopLag = gauge('slipway_loop_lag_seconds', 'Event loop lag of this replica', []);
-  const shed = gauge('slipway_shed_total', 'Heartbeats and reads shed in an overload', ['what']);
+  const shed = gauge(
+    'slipway_shed_total',
+    'Heartbeats and reads shed in an overload, and new work refused in a shortage',
+    ['what'],
+  );
   const stretch = gauge('slipway_interval_stretch', 'Factor on heartbeat intervals in an overload; 1 is normal', []);
   const limited = gauge('slipway_limited_total', 'Writes dropped, refused or coalesced by the write limits', [
     'of',
@@ -140,6 +162,7 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
     loopLag.set(figures.loop_lag_ms / 1000);
     shed.set({ what: 'beats' }, figures.beats_shed);
     shed.set({ what: 'reads' }, figures.reads_shed);
+    shed.set({ what: 'work' }, figures.work_refused);
     stretch.set(figures.shedding.stretch);
   };
 
@@ -177,12 +200,13 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
       streamSeconds.set({ part }, streams[`${part}_seconds`]);
   };
 
-  return async () => {
-    await fillDatabase();
+  return async (selection) => {
+    await fillDatabase(selection);
     fillConnectionsToDatabase();
     const freeBytes = await replicaFigures.diskFreeBytes();
     if (freeBytes === null) diskFree.reset();
     else diskFree.set(freeBytes);
+    if (backups) backupAge?.set(backups.ageSeconds());
     fillStreams(replicaFigures.streams());
     const { agents, relays } = replicaFigures.agentStreams();
     agentStreams.set({ of: 'agent' }, agents);
@@ -207,7 +231,9 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
       sweepLateness.set({ sweep: sweep.name }, sweep.lateness_seconds ?? 0);
       sweepFailing.set({ sweep: sweep.name }, sweep.error === null ? 0 : 1);
     }
-    return (await registry.metrics()).replace(counterTypes, '$1 counter');
+    const registries = selection === 'all' ? [registry, fleetRegistry] : [registry];
+    const texts = await Promise.all(registries.map((each) => each.metrics()));
+    return texts.join('').replace(counterTypes, '$1 counter');
   };
 }
 

@@ -5,7 +5,7 @@ import { Type } from 'typebox';
 import type { TlsPair } from '../base/network/tls-files.ts';
 import { ApiProblem } from '../contract/errors/errors.ts';
 import { strict } from '../contract/primitives.ts';
-import type { RouteDeclaration } from '../contract/route.ts';
+import { type RouteDeclaration, waitsForRestoration } from '../contract/route.ts';
 import { type OperationName, routes } from '../contract/routes.ts';
 import { asksForAgentStream, serveUpgrades } from './agent-stream/open-stream.ts';
 import { rewriteUrl } from './compat/admit.ts';
@@ -18,8 +18,8 @@ import {
   checkContentType,
   jsonOnly,
   readTextBody,
-  readTypes,
   refuseUnwantedBody,
+  setParsers,
   takesNoBody,
   typesReadBy,
 } from './http/bodies/parsers.ts';
@@ -36,7 +36,7 @@ import { compileCheck, compileReply } from './http/validation.ts';
 import { type BodyBudget, createBodyBudget } from './limits/held/body-budget.ts';
 import { admitOnConnection } from './limits/held/connections.ts';
 import { serve } from './limits/held/until-served.ts';
-import { admitWrite, chargedServices, chargeLater } from './limits/quotas/admit-write.ts';
+import { admitWrite, chargeServedRequest, withWriteCharges } from './limits/quotas/admit-write.ts';
 import type { ApiServices, Call, Handler } from './services.ts';
 
 const bodyLimitBytes = 256 * 1024;
@@ -47,7 +47,7 @@ const requestTimeoutMs = 60_000;
 /** Node would refuse a request without Host; our own check does so with a problem. */
 const serverOptions = { requireHostHeader: false, shouldUpgradeCallback: asksForAgentStream };
 /** These calls wait for something to happen, so their duration says nothing about the server. */
-const waits = new Set<string>(['stream-open', 'agent-stream', 'agent-task-next', 'node-logs']);
+const waitingCalls = new Set<string>(['stream-open', 'agent-stream', 'agent-task-next', 'node-logs']);
 const emptyQuery = Type.Object({}, strict);
 
 function callOf(request: FastifyRequest, reply: Call<OperationName>['reply']): Call<OperationName> {
@@ -92,6 +92,8 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
       checkContentType(request, route);
       services.rates.admit(request, name, route);
       services.overload.admitRead(name, request.query as Record<string, unknown>);
+      services.overload.admitWork(route);
+      if (waitsForRestoration(route) && services.restoration.isObserving()) throw new ApiProblem('restoration_open');
       admitWrite(request, reply, servedRoute, services);
       if (route.access.kind === 'body') bodies.admit(request, reply, maxBodyBytes);
       if (route.shares_log_intake) services.intake.admit(request, reply, maxBodyBytes);
@@ -112,13 +114,13 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
         return answer;
       };
       const { person } = request;
-      const charged = chargedServices(request, services);
+      const charged = withWriteCharges(request, services);
       const answer = await serve(request, async () => {
         const result =
           person && route.method !== 'GET' && !route.reads_only
             ? await changeOnce(request, reply, person, charged, work)
             : await work(charged);
-        chargeLater(request, name, services);
+        chargeServedRequest(request, name, services);
         return result;
       });
       request.touched = idsIn(answer);
@@ -137,7 +139,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
     requestTimeout: requestTimeoutMs,
     rewriteUrl,
     clientErrorHandler: answerBrokenBytes,
-    frameworkErrors: answerBadAddress,
+    frameworkErrors: answerBadAddress(services.settings),
     ...(tls ? { https: { cert: tls.cert, key: tls.key, ...serverOptions } } : { http: serverOptions }),
     return503OnClosing: false,
     forceCloseConnections: true,
@@ -157,7 +159,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
   app.decorateRequest('agent_session', null);
   app.decorateRequest('relay', null);
   await app.register(cookie);
-  readTypes(app, jsonOnly);
+  setParsers(app, jsonOnly);
 
   let isClosing = false;
   app.addHook('preClose', async () => {
@@ -171,7 +173,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
     if (services.settings.secure_cookies && isNamedHost(request)) reply.headers(hstsHeader);
     if (isClosing) throw new ApiProblem('not_ready', { retry_after_seconds: 1 });
     if (!request.is404 || isConsolePage(request, services.settings.console_dir)) return undefined;
-    // Refuse an unknown address before reading the body.
+    // Refuse an unknown address before reading the body. Only OPTIONS of a known one passes.
     refuseUnrouted(request, reply);
     return reply.status(204).send();
   });
@@ -183,7 +185,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
   });
   app.addHook('onResponse', async (request, reply) => {
     const { operation } = request;
-    if (operation && !waits.has(operation)) services.latencies.observeCall(operation, reply.elapsedTime / 1000);
+    if (operation && !waitingCalls.has(operation)) services.latencies.observeCall(operation, reply.elapsedTime / 1000);
     const isFrequent = request.method === 'GET' || request.agent_session;
     const level = reply.statusCode >= 500 ? 'error' : isFrequent ? 'debug' : 'info';
     const ids = idsOfRequest(request);
@@ -201,7 +203,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
   });
   app.setErrorHandler(async (error, request, reply) => {
     dropBody(request);
-    if (countsAsRefused(error)) await services.rates.holdRefusal(request, reply);
+    if (countsAsRefused(error)) await services.rates.delayRefusal(request, reply);
     const problem = sendProblem(error, request, reply);
     await recordRefusal(request, problem).catch((recordError) =>
       request.log.warn({ error: recordError }, 'could not record a refusal'),
@@ -211,7 +213,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
   const routesByTypes = Map.groupBy(Object.keys(routes) as OperationName[], (name) => typesReadBy(routes[name]).join());
   for (const names of routesByTypes.values())
     await app.register(async (scope) => {
-      readTypes(scope, typesReadBy(routes[names[0] as OperationName]));
+      setParsers(scope, typesReadBy(routes[names[0] as OperationName]));
       for (const name of names) addRoute(scope, name, services, bodies);
     });
   serveUpgrades(app);

@@ -14,9 +14,11 @@ import type { OperationName, Routes } from '../contract/routes.ts';
 import type { FleetLoad } from '../lifecycle/deadlines/pace.ts';
 import type { OperationServices } from '../operations/runtime/services.ts';
 import type { AgentSession, AgentSessions } from '../store/agents/sessions/agent-sessions.ts';
+import type { RestorationWatch } from '../store/backup/restoration-watch.ts';
 import type { EvidenceTail } from '../store/evidence/tail.ts';
 import type { HeartbeatBuffer } from '../store/heartbeats/heartbeat-buffer.ts';
 import type { LogWriter } from '../store/logs/log-writer.ts';
+import type { DatabaseFacts } from '../store/rows/database-facts.ts';
 import type { TokenUses } from '../store/rows/sign-in/token-uses.ts';
 import type { AgentStreams } from './agent-stream/streams.ts';
 import type { ReportRefusedBeat } from './heartbeats/refused-beats.ts';
@@ -30,9 +32,11 @@ import type { RequestRates } from './limits/quotas/request-rates.ts';
 import type { WriteLimits } from './limits/quotas/write-limits.ts';
 import type { LogArrivals } from './logs/log-arrivals.ts';
 import type { LogIntake } from './logs/log-intake.ts';
-import type { SweepFigures } from './metrics.ts';
+import type { MetricsSelection, SweepFigures } from './metrics.ts';
 import type { FailureThrottle } from './sign-in/failure-throttle.ts';
 import type { Scrapers } from './sign-in/scrapers.ts';
+import type { LogLevelControl } from './status/log-level.ts';
+import type { ServerWatch } from './status/server-watch.ts';
 import type { LiveFeed } from './stream/live-feed.ts';
 
 export interface ApiSettings {
@@ -84,10 +88,16 @@ export interface ApiServices extends OperationServices {
   credential_age: CredentialAge;
   logs: LogWriter;
   intake: LogIntake;
+  restoration: RestorationWatch;
   readiness(): Promise<Record<string, ReadinessCheck>>;
   /** The last runs of this replica's sweeps. */
   sweeps(): SweepFigures[];
-  metrics(): Promise<string>;
+  serverWatch: Pick<ServerWatch, 'look'>;
+  logLevel: Pick<LogLevelControl, 'state'>;
+  databaseFacts(): Promise<DatabaseFacts>;
+  /** The connections of this replica to its database, and how many it may have. */
+  ownConnections(): { used: number; limit: number };
+  metrics(selection: MetricsSelection): Promise<string>;
 }
 
 export interface Call<Name extends OperationName> {

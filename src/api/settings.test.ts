@@ -4,20 +4,20 @@ import { apiSettings } from './settings.ts';
 
 const builtFiles = { console_dir: '/nowhere', agent_bundle: '/nowhere/agent.mjs' };
 
-const shownSetting = (argv: string[], environment: Record<string, string> = {}) => {
+const settingReader = (argv: string[], environment: Record<string, string> = {}) => {
   const { started_with, sources } = apiSettings(readSettings(argv, environment), '1', builtFiles);
   return (name: string) => [started_with[name], sources[name]];
 };
 
 test('shows settings as they take effect, with their sources', () => {
-  const local = shownSetting(['--port', '7071'], { SLIPWAY_LOG_LEVEL: 'info' });
-  expect(local('port')).toEqual([7071, '--port']);
-  expect(local('log_level')).toEqual(['info', 'SLIPWAY_LOG_LEVEL']);
-  expect(local('host')).toEqual(['127.0.0.1', 'default']);
-  expect(local('allow_local_driver')).toEqual([true, 'the server listens on this host only']);
+  const readLocal = settingReader(['--port', '7071'], { SLIPWAY_LOG_LEVEL: 'info' });
+  expect(readLocal('port')).toEqual([7071, '--port']);
+  expect(readLocal('log_level')).toEqual(['info', 'SLIPWAY_LOG_LEVEL']);
+  expect(readLocal('host')).toEqual(['127.0.0.1', 'default']);
+  expect(readLocal('allow_local_driver')).toEqual([true, 'the server listens on this host only']);
   const publicArgv = ['--host', '0.0.0.0', '--behind-proxy', '--trusted-proxies', 'private'];
-  expect(shownSetting(publicArgv)('allow_local_driver')).toEqual([false, 'default']);
-  expect(shownSetting([...publicArgv, '--allow-local-driver'])('allow_local_driver')).toEqual([
+  expect(settingReader(publicArgv)('allow_local_driver')).toEqual([false, 'default']);
+  expect(settingReader([...publicArgv, '--allow-local-driver'])('allow_local_driver')).toEqual([
     true,
     '--allow-local-driver',
   ]);

@@ -4,10 +4,10 @@ import { traceparentOfTask } from '../base/telemetry/trace.ts';
 import type { SignedTask } from '../contract/agent/agent.ts';
 import { isFenced } from '../lifecycle/model/states.ts';
 import type { AgentSession } from '../store/agents/sessions/agent-sessions.ts';
-import { leaseNext, type Poll, type TaskRow } from '../store/agents/tasks.ts';
+import { leaseNext, type Poll, type TaskFilter, type TaskRow } from '../store/agents/tasks.ts';
 import type { ApiServices } from './services.ts';
 
-const signedWire = (task: TaskRow, services: ApiServices): SignedTask =>
+const signTaskRow = (task: TaskRow, services: ApiServices): SignedTask =>
   services.installation.signTask({
     task_id: task.task_id as string,
     type: task.type,
@@ -22,20 +22,26 @@ const signedWire = (task: TaskRow, services: ApiServices): SignedTask =>
     expires_at: task.expires_at.toISOString(),
   });
 
+function taskFilter({ node_status }: AgentSession, { restoration }: ApiServices): TaskFilter {
+  // After a restore, a queued task may belong to a tenant that has left the machine.
+  if (restoration.isObserving()) return 'pings';
+  return isFenced(node_status) ? 'release' : 'all';
+}
+
 /**
- * Returns null if no task waits that the node may have. Renews the session first, since the node's
- * status may have changed.
+ * Leases the next task that the node may have; null if none waits. Renews the session first, since
+ * the node's status may have changed.
  */
-export async function leaseSigned(
+export async function leaseSignedTask(
   session: AgentSession,
   services: ApiServices,
   poll: Poll,
 ): Promise<SignedTask | null> {
   await services.sessions.renew(session);
   const task = await services.db.transaction((tx) =>
-    leaseNext(tx, session.node_instance_id, now(services.clock), isFenced(session.node_status), poll),
+    leaseNext(tx, session.node_instance_id, now(services.clock), taskFilter(session, services), poll),
   );
-  if (task) return signedWire(task, services);
+  if (task) return signTaskRow(task, services);
   session.tasks_waiting = 0;
   return null;
 }
@@ -63,9 +69,9 @@ export function deliverTasks(parts: {
       do {
         mustRepeat = false;
         const poll = requestedPoll;
-        const task = poll && (await leaseSigned(await parts.session(), parts.services, poll));
+        const task = poll && (await leaseSignedTask(await parts.session(), parts.services, poll));
         if (task) {
-          // The request is served. If the agent drops this task, its next idle request gets it
+          // The request is served. If the agent drops the task, its next idle request gets the task
           // again.
           requestedPoll = null;
           parts.deliver(task);

@@ -1,11 +1,8 @@
 /**
  * Records broken connections as evidence. A break never causes a verdict: the liveness rule judges
- * only heartbeats and probes. Within an hour, an instance or relay gets a row for its first, tenth,
- * hundredth break and so on, with the number of repeats: a network that cuts all agents every few
- * minutes would otherwise write too much.
- *
- * This limit does not apply to a relay connection that lasted at least `lastingSeconds`, since a
- * rack depends on it.
+ * only heartbeats and probes. Each break of a long-lived relay connection is recorded, since a rack
+ * depends on it. Other breaks of an instance or relay are rate limited, since a network that cuts
+ * all agents every few minutes would write too much.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -26,10 +23,9 @@ export type BrokenConnection = ConnectionEnd & { correlation_id: CorrelationId }
 const batchMs = 500;
 const maxWaiting = 2_000;
 /**
- * Each break of a relay connection that lasted this long is recorded. Longer than the life of a
- * flapping connection, and of one that is closed after a minute of silence.
+ * Longer than a flapping connection lasts, and than one that is closed after a minute of silence.
  */
-export const lastingSeconds = 120;
+export const longLivedSeconds = 120;
 
 export interface BrokenConnections {
   report(connection: BrokenConnection): void;
@@ -44,7 +40,7 @@ export function createBrokenConnections(options: {
 }): BrokenConnections {
   const { db, writeLimits, clock, onError } = options;
   const notices = createRateLimitedNotices(clock);
-  let waiting: Fact[] = [];
+  let waiting: { fact: Fact; undo: () => void }[] = [];
   let overflow = 0;
   let cancel: (() => void) | undefined;
   let writing: Promise<void> = Promise.resolve();
@@ -66,18 +62,26 @@ export function createBrokenConnections(options: {
   const flush = () => {
     cancel?.();
     cancel = undefined;
-    const [facts, unrecorded] = [waiting, overflow];
+    const [breaks, unrecorded] = [waiting, overflow];
+    if (breaks.length === 0 && unrecorded === 0) return;
     waiting = [];
     overflow = 0;
-    if (facts.length > 0) writing = writing.then(() => write(facts, unrecorded)).catch(onError);
+    const facts = breaks.map(({ fact }) => fact);
+    writing = writing
+      .then(() => write(facts, unrecorded))
+      .catch((error) => {
+        for (const { undo } of breaks) undo();
+        overflow += unrecorded;
+        onError(error);
+      });
   };
 
   return {
     report({ correlation_id, lasted_seconds, why, ...peer }) {
       const actor = peer.of === 'agent' ? peer.node_instance_id : peer.actor.id;
-      const hadLasted = peer.of === 'relay' && lasted_seconds >= lastingSeconds;
-      const notice = { actor, what: 'connection.broken', target: null };
-      const entry = hadLasted ? {} : notices.admit(notice);
+      const isLongLived = peer.of === 'relay' && lasted_seconds >= longLivedSeconds;
+      const notice = { actor, kind: 'connection.broken', target: null };
+      const entry = isLongLived ? {} : notices.admit(notice);
       if (!entry) return;
       if (waiting.length >= maxWaiting) {
         overflow++;
@@ -96,11 +100,14 @@ export function createBrokenConnections(options: {
         ...ids,
         correlation_id,
       };
+      const undo = () => {
+        if (!isLongLived) notices.undo(notice, entry);
+      };
       if (!writeLimits.tryCharge(peer.of === 'agent' ? instanceWriter(peer) : relayWriter(peer.actor), [fact])) {
-        if (!hadLasted) notices.undo(notice, entry);
+        undo();
         return;
       }
-      waiting.push(fact);
+      waiting.push({ fact, undo });
       cancel ??= clock.after(batchMs, flush);
     },
     async stop() {

@@ -1,6 +1,6 @@
 /**
  * `GET /v1/agent/stream`: upgrades an HTTP request to a WebSocket. The request passes the same
- * checks as any other, and a refusal is an ordinary HTTP reply. The upgrade follows the checks.
+ * checks as any other first, so a refusal is an ordinary HTTP reply.
  */
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

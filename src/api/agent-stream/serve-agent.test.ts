@@ -39,7 +39,7 @@ function openAgentStream(nodes: number) {
     clock,
     agentStreams: streams,
     log: {},
-    sessions: { known: () => session },
+    sessions: { getCached: () => session },
     beats: { add: vi.fn(), flushedThroughMs: () => 0 },
     fleetLoad: () => load,
     credential_age: { isExpired: () => false },

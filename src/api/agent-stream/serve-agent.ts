@@ -33,37 +33,37 @@ const limits = { waiting_frames: 32, unsent_bytes: 256 * 1024 };
  * sending its heartbeats over HTTP.
  */
 const minQuietMs = 30_000;
-const intervalsOfQuiet = 3;
+const maxQuietIntervals = 3;
 
 /**
  * Only a much shorter interval is sent before the next heartbeat. A longer interval waits for the
  * next answer: the heartbeat stores it, and an agent that followed it earlier would look silent.
  */
-const muchShorter = 1.5;
-/** The middle of the random spread, that is an interval without any. */
-const unspread = 0.5;
+const minShortening = 1.5;
+/** The middle of the random spread of intervals. */
+const noSpread = 0.5;
 
-const isTasks = (frame: unknown) => typeof frame === 'object' && frame !== null && 'tasks' in frame;
+const isTasksFrame = (frame: unknown) => typeof frame === 'object' && frame !== null && 'tasks' in frame;
 
 /**
  * Facts after which the session is read again, since the credential of the stream may no longer be
  * valid. A replaced credential ends only the streams that use the former one.
  */
-const endingFacts: readonly string[] = ['instance.fenced', 'instance.revoked', 'credential.replaced'];
+const endingKinds: readonly string[] = ['instance.fenced', 'instance.revoked', 'credential.replaced'];
 
 export function serveAgent(socket: WebSocket, caller: AgentCaller, services: ApiServices): void {
   const { clock, log, agentStreams } = services;
   const { credential, correlation_id } = caller;
   const { node_id, node_instance_id } = caller.session;
   let lastSession = caller.session;
-  const unstretchedSeconds = () =>
-    assignedIntervalSeconds(lastSession.interval_seconds, services.fleetLoad(), unspread);
+  const computeUnstretchedSeconds = () =>
+    assignedIntervalSeconds(lastSession.interval_seconds, services.fleetLoad(), noSpread);
   // Another replica may have assigned a different interval; the first heartbeat corrects it.
-  let assigned_seconds = unstretchedSeconds();
+  let assigned_seconds = computeUnstretchedSeconds();
   let last_unstretched_seconds = assigned_seconds;
 
-  const sessionNow = async () => {
-    const session = services.sessions.known(credential) ?? (await services.sessions.find(credential, now(clock)));
+  const requireSession = async () => {
+    const session = services.sessions.getCached(credential) ?? (await services.sessions.find(credential, now(clock)));
     if (!session) throw new ApiProblem('credential_unknown');
     if (session.fence.kind === 'fenced') throw fencedProblem(session.fence.reason);
     refuseExpired(session, null, services);
@@ -72,22 +72,22 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
   };
   const tasks = deliverTasks({
     services,
-    session: sessionNow,
+    session: requireSession,
     deliver: (task) => wire.send({ task }),
     onError: (error) => wire.refuse(error),
   });
 
   const handleFrame = async (frame: unknown) => {
-    if (isTasks(frame)) {
+    if (isTasksFrame(frame)) {
       const { idle = false } = checkTasks(frame) as TasksFrame;
       tasks.request(idle);
       return;
     }
     const { seq, ...beat } = checkBeat(frame) as BeatFrame;
-    const session = await sessionNow();
+    const session = await requireSession();
     const reply = await acceptBeat(session, beat, services);
     assigned_seconds = reply.heartbeat_interval_seconds;
-    last_unstretched_seconds = unstretchedSeconds();
+    last_unstretched_seconds = computeUnstretchedSeconds();
     wire.send(seq === undefined ? reply : { seq, ...reply });
     if (session.tasks_waiting > 0) tasks.check();
   };
@@ -107,17 +107,17 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
     end: wire.close,
     terminate: wire.terminate,
     observe(fact) {
-      if (endingFacts.includes(fact.kind)) sessionNow().catch((error) => wire.refuse(error));
+      if (endingKinds.includes(fact.kind)) requireSession().catch((error) => wire.refuse(error));
       else if (fact.kind.startsWith('task.') || fact.kind.startsWith('node.')) tasks.check();
     },
     check(at_ms) {
       wire.dropSlowReader();
-      const patienceMs = Math.max(minQuietMs, intervalsOfQuiet * assigned_seconds * 1000);
-      if (at_ms - wire.lastHeardMs() > patienceMs) return wire.close('stream_silent');
-      const heartbeat_interval_seconds = unstretchedSeconds();
-      // Send nothing during an overload. Unstretched intervals are compared, so that its end sends
-      // nothing either: all agents would speed up at once and restart the overload.
-      const isShorter = heartbeat_interval_seconds * muchShorter <= last_unstretched_seconds;
+      const maxQuietMs = Math.max(minQuietMs, maxQuietIntervals * assigned_seconds * 1000);
+      if (at_ms - wire.lastHeardMs() > maxQuietMs) return wire.close('stream_silent');
+      const heartbeat_interval_seconds = computeUnstretchedSeconds();
+      // Send nothing during an overload, nor at its end: if all agents sped up at once, the
+      // overload would return. So compare unstretched intervals, which an overload does not change.
+      const isShorter = heartbeat_interval_seconds * minShortening <= last_unstretched_seconds;
       if (!isShorter || services.overload.shedding().stretch > 1) return;
       assigned_seconds = heartbeat_interval_seconds;
       last_unstretched_seconds = heartbeat_interval_seconds;

@@ -1,7 +1,7 @@
 /**
  * Keeps every open stream of this replica. The streams are indexed by instance and token, so that
- * one subscriber of the evidence serves all of them. They are checked at an interval and closed
- * when the replica stops.
+ * one subscription to the evidence tail serves all of them. They are checked at an interval and
+ * closed when the replica stops.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';

@@ -24,14 +24,14 @@ function openTestWire(handleFrame: (frame: unknown) => Promise<void> = async () 
 
 test('handles frames one after the other', async () => {
   const startedSeqs: number[] = [];
-  const finishFrame: (() => void)[] = [];
+  const finishFrames: (() => void)[] = [];
   const { socket } = openTestWire((frame) => {
     startedSeqs.push((frame as { seq: number }).seq);
-    return new Promise((resolve) => finishFrame.push(resolve));
+    return new Promise((resolve) => finishFrames.push(resolve));
   });
   for (const seq of [1, 2, 3]) socket.receive({ seq });
   expect(startedSeqs).toEqual([1]);
-  finishFrame[0]?.();
+  finishFrames[0]?.();
   await vi.waitFor(() => expect(startedSeqs).toEqual([1, 2]));
 });
 
@@ -64,7 +64,7 @@ test('answers a ping with its payload, and closes a peer that does not read the 
   socket.emit('ping', Buffer.from('d'));
   expect(socket.closed).toBeNull();
   for (let pings = 0; pings < 50; pings++) socket.emit('ping', Buffer.alloc(0));
-  expect(socket.pongs, 'no more pongs wait than frames may').toEqual(['a', 'b', 'c', 'd', '', '']);
+  expect(socket.pongs, 'as many pongs may wait as frames').toEqual(['a', 'b', 'c', 'd', '', '']);
   expect(socket.sent).toMatchObject([{ problem: { code: 'stream_overrun' } }]);
   expect(socket.closed).toEqual([1013, 'stream_overrun']);
 });

@@ -18,7 +18,7 @@ export interface Wire {
   /** Drops the connection without a closing handshake. */
   terminate(): void;
   ping(): void;
-  /** Terminates the connection if too many bytes wait to be read. */
+  /** Terminates the connection if too many bytes wait for the peer to read them. */
   dropSlowReader(): void;
   /** When the last frame or pong arrived, in monotonic time. */
   lastHeardMs(): number;
@@ -64,7 +64,7 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
   const { clock, log, correlation_id, limits } = parts;
   const openedMs = clock.monotonicMs();
   const waiting: string[] = [];
-  let isWorking = false;
+  let isHandling = false;
   let pongsUnsent = 0;
   let lastHeardMs = openedMs;
   let closing: ClosingCode | undefined;
@@ -96,8 +96,8 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
     if (isClosing(problem.code)) close(problem.code);
   };
 
-  const work = async () => {
-    isWorking = true;
+  const handleWaiting = async () => {
+    isHandling = true;
     for (let text = waiting.shift(); text !== undefined && !closing; text = waiting.shift()) {
       let frame: unknown;
       try {
@@ -107,7 +107,7 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
         refuse(error, seqOf(frame));
       }
     }
-    isWorking = false;
+    isHandling = false;
   };
 
   socket.on('message', (data, isBinary) => {
@@ -116,7 +116,7 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
     if (isBinary) return close('unsupported_media_type');
     if (waiting.length >= limits.waiting_frames) return refuse(new ApiProblem('stream_overrun'));
     waiting.push(String(data));
-    if (!isWorking) void work();
+    if (!isHandling) void handleWaiting();
   });
   socket.on('ping', (data) => {
     if (closing || !isOpen()) return;

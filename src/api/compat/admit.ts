@@ -24,9 +24,9 @@ export function rewriteUrl(request: IncomingMessage): string {
   return url;
 }
 
-export interface Admitted {
+export interface Admission {
   session: AgentSession | null;
-  joined: (JoinGrant & { secret: string }) | null;
+  grant: (JoinGrant & { secret: string }) | null;
 }
 
 const isCredential = (secret: string) => secret.startsWith('swc_');
@@ -77,7 +77,7 @@ export async function admit(
   request: FastifyRequest,
   { protocol, access }: { protocol: Protocol; access: ProtocolAccess },
   services: ProtocolServices,
-): Promise<Admitted> {
+): Promise<Admission> {
   const bearer = bearerOf(request);
   const secret = access === 'instance' ? undefined : joinSecretOf(request);
   if (access !== 'join' && bearer !== undefined && (access === 'instance' || isCredential(bearer))) {
@@ -88,7 +88,7 @@ export async function admit(
     if (isUsable || secret === undefined) {
       const session = requireSession(candidate, protocol);
       request.agent_session = session;
-      return { session, joined: null };
+      return { session, grant: null };
     }
   }
   if (access === 'instance')
@@ -98,7 +98,7 @@ export async function admit(
   const lookup = await services.grants.find(secret, now(services.clock));
   if (!lookup) throw new ApiProblem('join_token_invalid');
   const { grant, state } = lookup;
-  if (state === 'valid') return { session: null, joined: { ...grant, secret } };
+  if (state === 'valid') return { session: null, grant: { ...grant, secret } };
   await reportRefusedHeartbeat(request, protocol, grant, state, services);
   throw state === 'expired'
     ? expiredProblem(grant)

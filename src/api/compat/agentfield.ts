@@ -18,7 +18,7 @@ import { acceptBeat } from '../heartbeats/accept-beat.ts';
 import { requireSession } from './admit.ts';
 import type { ProtocolCall, ProtocolHandler, ProtocolHandlers, ProtocolServices } from './calls.ts';
 import { recordClientFact, recordNewFields } from './client-facts.ts';
-import { fieldsExcept, keptFields } from './kept-fields.ts';
+import { omitFields, selectFields } from './kept-fields.ts';
 import { idLabel, nameFor, namesFor } from './names.ts';
 import { enrolByJoinToken } from './register.ts';
 
@@ -58,7 +58,7 @@ const healthOf = { starting: 'unknown', ready: 'active', degraded: 'active', off
 const leaseSeconds = 300;
 const maxSaidBytes = 2048;
 
-const unknownNode = (id: string) =>
+const unknownNodeProblem = (id: string) =>
   new ApiProblem('node_not_found', `No node ${id} is registered here; register it first.`);
 
 const hasJoinedWith = (client: ProtocolClient | null, token_id: string): boolean =>
@@ -68,12 +68,12 @@ const hasJoinedWith = (client: ProtocolClient | null, token_id: string): boolean
  * Finds the session of the instance that has this name. A process that was replaced must register
  * first.
  */
-async function sessionOf(
+async function findNodeSession(
   call: ProtocolCall,
   services: ProtocolServices,
-  process?: string | null,
+  client_process?: string | null,
 ): Promise<AgentSession> {
-  const grant = call.joined();
+  const grant = call.grant();
   const find = async (): Promise<AgentSession | undefined> => {
     for (const name of namesFor(call.id)) {
       const candidate = await services.sessions.findByName({ protocol, pool: grant.pool, name });
@@ -82,7 +82,7 @@ async function sessionOf(
     return undefined;
   };
   const isOtherClient = ({ protocol_client }: AgentSession) =>
-    (process && protocol_client?.client_instance && protocol_client.client_instance !== process) ||
+    (client_process && protocol_client?.client_instance && protocol_client.client_instance !== client_process) ||
     (grant.is_limited && !hasJoinedWith(protocol_client, grant.token_id));
   const operation = call.request.operation ?? 'agentfield-node-heartbeat';
   let session = await find();
@@ -94,7 +94,7 @@ async function sessionOf(
     services.sessions.forget(session.node_instance_id);
     session = await find();
   }
-  if (!session || isOtherClient(session)) throw unknownNode(call.id);
+  if (!session || isOtherClient(session)) throw unknownNodeProblem(call.id);
   call.request.agent_session = requireSession(session, protocol);
   services.rates.admitKnown('instance', session.node_instance_id, operation);
   return session;
@@ -121,7 +121,7 @@ async function acceptReport(
     {
       ...(status && { status }),
       ...(isScore(health_score) && { health_score }),
-      ...(Object.keys(said).length > 0 && { said: keptFields(said, maxSaidBytes) }),
+      ...(Object.keys(said).length > 0 && { said: selectFields(said, maxSaidBytes) }),
     },
     services,
     pace,
@@ -129,7 +129,7 @@ async function acceptReport(
   return lifecycleOf[node_status];
 }
 
-const stamp = (services: ProtocolServices) => now(services.clock).toISOString();
+const formatNow = (services: ProtocolServices) => now(services.clock).toISOString();
 
 function clientVersion({ version, metadata }: NodeRegistration): string {
   const { deployment } = (metadata ?? {}) as { deployment?: { tags?: { sdk_version?: unknown; language?: unknown } } };
@@ -142,7 +142,7 @@ function clientVersion({ version, metadata }: NodeRegistration): string {
 const register: ProtocolHandler = async (call, services) => {
   const body = call.body as NodeRegistration;
   const name = nameFor(body.id);
-  const registered = await enrolByJoinToken(
+  const registration = await enrolByJoinToken(
     call,
     services,
     {
@@ -157,7 +157,7 @@ const register: ProtocolHandler = async (call, services) => {
       client_instance: body.instance_id || null,
     },
   );
-  const { node_id, node_instance_id } = registered;
+  const { node_id, node_instance_id } = registration;
   const { last_heartbeat: _, registered_at: __, ...stableFields } = body;
   const summary = `the client registered with the AgentField protocol as ${body.id}`;
   const ids = { node_id, node_instance_id, correlation_id: call.correlation_id };
@@ -168,7 +168,7 @@ const register: ProtocolHandler = async (call, services) => {
     said: body,
     dedupeKey: stableFields,
   });
-  const session = await sessionOf({ ...call, id: body.id }, services);
+  const session = await findNodeSession({ ...call, id: body.id }, services);
   const lifecycle_status = await acceptReport(
     session,
     { status: statusOf(body.lifecycle_status), pace: services.paces.afterRegistration(session) },
@@ -176,7 +176,7 @@ const register: ProtocolHandler = async (call, services) => {
   );
   return {
     success: true,
-    message: registered.first ? 'Node registered' : 'Node registered again',
+    message: registration.first ? 'Node registered' : 'Node registered again',
     node_id: body.id,
     id: body.id,
     ...(body.base_url && { resolved_base_url: body.base_url }),
@@ -184,7 +184,7 @@ const register: ProtocolHandler = async (call, services) => {
   };
 };
 
-const agentfieldNode = (node: Node) => {
+const toAgentfieldNode = (node: Node) => {
   const lifecycle_status = lifecycleOf[node.status];
   return {
     id: node.labels[idLabel] ?? node.name,
@@ -200,13 +200,13 @@ const agentfieldNode = (node: Node) => {
 };
 
 async function readNode(call: ProtocolCall, services: ProtocolServices) {
-  const grant = call.joined();
+  const grant = call.grant();
   await services.grants.mustHaveUses(grant);
   for (const name of namesFor(call.id)) {
     const [node] = await readProtocolNodes(services.db, { pool: grant.pool, protocol, name });
-    if (node) return agentfieldNode(node);
+    if (node) return toAgentfieldNode(node);
   }
-  throw unknownNode(call.id);
+  throw unknownNodeProblem(call.id);
 }
 
 export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
@@ -214,7 +214,7 @@ export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
   'agentfield-node-create': register,
   async 'agentfield-node-heartbeat'(call, services) {
     const { status: word, health_score, instance_id, ...said } = call.body as NodeBeat;
-    const session = await sessionOf(call, services, instance_id);
+    const session = await findNodeSession(call, services, instance_id);
     const status = statusOf(word);
     const extraFields = { ...(word && !status && { status: word }), ...(!isScore(health_score) && { health_score }) };
     await recordNewFields(services, session, call, Object.keys(NodeBeat.properties));
@@ -223,17 +223,17 @@ export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
       {
         status,
         health_score,
-        said: fieldsExcept({ ...said, ...extraFields }, []),
+        said: omitFields({ ...said, ...extraFields }, []),
         pace: services.paces.afterBeat(session),
       },
       services,
     );
-    return { success: true, message: 'Heartbeat received', timestamp: stamp(services), lifecycle_status };
+    return { success: true, message: 'Heartbeat received', timestamp: formatNow(services), lifecycle_status };
   },
   async 'agentfield-node-renew'(call, services) {
     const { phase, health_score, instance_id, ...said } = call.body as LeaseRenewal;
-    const session = await sessionOf(call, services, instance_id);
-    const extraFields = fieldsExcept({ ...said, ...(phase && !statusOf(phase) && { phase }) }, []);
+    const session = await findNodeSession(call, services, instance_id);
+    const extraFields = omitFields({ ...said, ...(phase && !statusOf(phase) && { phase }) }, []);
     const pace = services.paces.afterBeat(session, leaseSeconds);
     await acceptReport(session, { status: statusOf(phase), health_score, said: extraFields, pace }, services);
     const next_lease_renewal = secondsLater(now(services.clock), leaseSeconds / 2).toISOString();
@@ -241,35 +241,35 @@ export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
   },
   async 'agentfield-node-lifecycle'(call, services) {
     const { lifecycle_status: word, instance_id, ...said } = call.body as LifecycleUpdate;
-    const session = await sessionOf(call, services, instance_id);
+    const session = await findNodeSession(call, services, instance_id);
     const status = statusOf(word);
-    const extraFields = fieldsExcept({ ...said, ...(!status && { lifecycle_status: word }) }, []);
+    const extraFields = omitFields({ ...said, ...(!status && { lifecycle_status: word }) }, []);
     const lifecycle_status = await acceptReport(
       session,
       { status, said: extraFields, pace: services.paces.afterBeat(session) },
       services,
     );
-    return { success: true, message: 'Status noted', lifecycle_status, timestamp: stamp(services) };
+    return { success: true, message: 'Status noted', lifecycle_status, timestamp: formatNow(services) };
   },
   async 'agentfield-action-ack'(call, services) {
     const { instance_id, ...said } = call.body as OpenBody;
-    const session = await sessionOf(call, services, instance_id);
+    const session = await findNodeSession(call, services, instance_id);
     const pace = services.paces.afterBeat(session, leaseSeconds);
-    await acceptReport(session, { said: fieldsExcept(said, []), pace }, services);
+    await acceptReport(session, { said: omitFields(said, []), pace }, services);
     const next_lease_renewal = secondsLater(now(services.clock), leaseSeconds / 2).toISOString();
     return { success: true, message: 'Acknowledged', lease_seconds: leaseSeconds, next_lease_renewal };
   },
   async 'agentfield-node-shutdown'(call, services) {
     const { instance_id, ...said } = call.body as OpenBody;
-    const session = await sessionOf(call, services, instance_id);
+    const session = await findNodeSession(call, services, instance_id);
     const pace = services.paces.afterBeat(session);
-    await acceptReport(session, { status: 'stopping', said: fieldsExcept(said, []), pace }, services);
-    return { success: true, message: 'Goodbye noted', node_id: call.id, timestamp: stamp(services) };
+    await acceptReport(session, { status: 'stopping', said: omitFields(said, []), pace }, services);
+    return { success: true, message: 'Goodbye noted', node_id: call.id, timestamp: formatNow(services) };
   },
   async 'agentfield-node-list'(call, services) {
-    const grant = call.joined();
+    const grant = call.grant();
     await services.grants.mustHaveUses(grant);
-    const nodes = (await readProtocolNodes(services.db, { pool: grant.pool, protocol })).map(agentfieldNode);
+    const nodes = (await readProtocolNodes(services.db, { pool: grant.pool, protocol })).map(toAgentfieldNode);
     return { nodes, count: nodes.length, filters: {} };
   },
   'agentfield-node-get': readNode,

@@ -14,7 +14,7 @@ import type { Paces } from './paces.ts';
 export interface ProtocolServices extends ApiServices {
   grants: JoinGrants;
   /** Probes whether the former address of a name still answers. */
-  probeFormer: ProbeFormer;
+  probeFormerAddress: ProbeFormerAddress;
   paces: Paces;
   /** Limits how often the same report of a client is recorded. */
   notices: RateLimitedNotices;
@@ -27,7 +27,7 @@ export interface ProtocolCall {
   body: Record<string, unknown>;
   correlation_id: CorrelationId;
   /** The caller's join token and its pool. Throws if the call was admitted by a credential. */
-  joined(): JoinGrant & { secret: string };
+  grant(): JoinGrant & { secret: string };
   /** The session of the credential, if the call was admitted by one. */
   session: AgentSession | null;
   request: FastifyRequest;
@@ -39,7 +39,7 @@ export type ProtocolHandlers<D extends Protocol> = {
   [Name in ProtocolOperation as Name extends `${D}-${string}` ? Name : never]: ProtocolHandler;
 };
 
-export type ProbeFormer = (
+export type ProbeFormerAddress = (
   endpoint: string,
   settings: PoolDocument['probe'],
   join_token_id: string,

@@ -1,6 +1,6 @@
 /**
  * Records what foreign clients report about themselves as evidence of the node. The report is cut
- * to a maximum size and redacted by the store. An unchanged report is not recorded again.
+ * to a maximum size, and the store redacts it. Repeats of an unchanged report are rate limited.
  */
 import { createHash } from 'node:crypto';
 import { now } from '../../base/clock.ts';
@@ -10,7 +10,7 @@ import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts
 import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
 import { instanceWriter } from '../limits/quotas/writers.ts';
 import type { ProtocolCall, ProtocolServices } from './calls.ts';
-import { fieldsExcept, keptFields } from './kept-fields.ts';
+import { omitFields, selectFields } from './kept-fields.ts';
 
 const maxBytes = 16 * 1024;
 
@@ -30,11 +30,11 @@ export async function recordClientFact(
   { said, dedupeKey, ...fact }: ClientFact,
 ): Promise<void> {
   const fingerprint = createHash('sha256').update(canonicalJson(dedupeKey)).digest('base64');
-  const notice = { actor: fact.node_instance_id, what: `${fact.kind} ${fingerprint}`, target: null };
+  const notice = { actor: fact.node_instance_id, kind: `${fact.kind} ${fingerprint}`, target: null };
   const entry = services.notices.admit(notice);
   if (!entry) return;
   const facts = [
-    { ...fact, at: now(services.clock), layer: 'node' as const, data: { said: keptFields(said, maxBytes) } },
+    { ...fact, at: now(services.clock), layer: 'node' as const, data: { said: selectFields(said, maxBytes) } },
   ];
   // The fact belongs to the node's current tenant, who is known from the node's row.
   const isRecorded = await services.writeLimits.record(instanceWriter(fact), facts, fillAllocationIds);
@@ -46,8 +46,8 @@ const recordedFields = new WeakMap<AgentSession, Set<string>>();
 const maxFieldSets = 8;
 
 /**
- * Records unknown fields of the protocol when they first occur. Later values are only stored with
- * the heartbeats.
+ * Records fields that are not in `knownNames` when they first occur. Later values are only stored
+ * with the heartbeats.
  */
 export async function recordNewFields(
   services: ProtocolServices,
@@ -55,7 +55,7 @@ export async function recordNewFields(
   { body, correlation_id }: ProtocolCall,
   knownNames: readonly string[],
 ): Promise<void> {
-  const said = fieldsExcept(body, knownNames);
+  const said = omitFields(body, knownNames);
   const names = Object.keys(said).sort().join(', ');
   const fieldSets = recordedFields.get(session) ?? new Set();
   if (names === '' || fieldSets.has(names) || fieldSets.size >= maxFieldSets) return;

@@ -2,13 +2,13 @@
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? '');
 const maxNameLength = 64;
-const maxNamed = 20;
+const maxListed = 20;
 
 /**
  * Keeps whole fields that fit, shortest first, so that one long list does not push out everything
  * else. `left_out` lists up to 20 of the others, with their sizes.
  */
-export function keptFields(fields: Record<string, unknown>, maxBytes: number): Record<string, unknown> {
+export function selectFields(fields: Record<string, unknown>, maxBytes: number): Record<string, unknown> {
   const keptEntries: [string, unknown][] = [];
   const left_out: string[] = [];
   let remainingBytes = maxBytes;
@@ -22,10 +22,10 @@ export function keptFields(fields: Record<string, unknown>, maxBytes: number): R
   }
   return Object.fromEntries([
     ...keptEntries,
-    ...(left_out.length > 0 ? [['left_out', left_out.slice(0, maxNamed)]] : []),
+    ...(left_out.length > 0 ? [['left_out', left_out.slice(0, maxListed)]] : []),
   ]);
 }
 
 /** Returns the fields that are neither null nor in `known`. */
-export const fieldsExcept = (body: object, known: readonly string[]): Record<string, unknown> =>
+export const omitFields = (body: object, known: readonly string[]): Record<string, unknown> =>
   Object.fromEntries(Object.entries(body).filter(([name, value]) => value !== null && !known.includes(name)));

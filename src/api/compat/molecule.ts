@@ -13,14 +13,14 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { ReportedStatus } from '../../lifecycle/model/reports.ts';
 import { reportBootFailure } from '../../operations/provision/boot-failure-report.ts';
 import { instanceRow } from '../../store/agents/instances.ts';
-import { nameHeld } from '../../store/agents/joins/known-names.ts';
-import { nameStanding } from '../../store/agents/joins/name-standing.ts';
+import { isNameHeld } from '../../store/agents/joins/known-names.ts';
+import { readNameStanding } from '../../store/agents/joins/name-standing.ts';
 import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
 import { acceptBeat } from '../heartbeats/accept-beat.ts';
 import { sourceAddress } from '../http/source-address.ts';
 import type { ProtocolCall, ProtocolHandlers, ProtocolServices } from './calls.ts';
 import { recordClientFact, recordNewFields } from './client-facts.ts';
-import { fieldsExcept, keptFields } from './kept-fields.ts';
+import { omitFields, selectFields } from './kept-fields.ts';
 import { admitJoin, type ClientRegistration, enrol } from './register.ts';
 import { mustBeRestart } from './restart.ts';
 
@@ -31,8 +31,9 @@ const beatsEverySeconds = 30;
 const maxSaidBytes = 4096;
 const maxLogTailLength = 8192;
 const parsedFields = ['workspace_id', 'error_rate', 'active_tasks'];
-
+/** Limits in the schema of our own heartbeats. */
 const maxTasks = 1_000_000;
+const maxMessageLength = 1024;
 
 /** A workspace's token is valid for that workspace only. */
 function requireWorkspace(session: AgentSession | null, id: string): AgentSession {
@@ -52,10 +53,10 @@ async function registerWorkspace(call: ProtocolCall, services: ProtocolServices,
     const known = await instanceRow(services.db, session.node_instance_id);
     return enrol(call, services, registration, known, { ...client, join_token_id: null });
   }
-  const { pool, secret: join_token, token_id: join_token_id } = call.joined();
+  const { pool, secret: join_token, token_id: join_token_id } = call.grant();
   admitJoin(call, services, registration);
-  const standing = await nameStanding(services.db, { pool, name: registration.name });
-  if (standing?.protocol === protocol && nameHeld.includes(standing.status))
+  const standing = await readNameStanding(services.db, { pool, name: registration.name });
+  if (standing?.protocol === protocol && isNameHeld(standing.status))
     throw new ApiProblem(
       'token_missing',
       'This workspace is registered: send the auth_token of its first registration as bearer.',
@@ -77,12 +78,12 @@ export const moleculeHandlers: ProtocolHandlers<'molecule'> = {
   async 'molecule-workspace-register'(call, services) {
     const body = call.body as WorkspaceRegistration;
     const name = body.id.toLowerCase();
-    const registered = await registerWorkspace(call, services, {
+    const registration = await registerWorkspace(call, services, {
       name,
       version: 'molecule',
       ...(body.url && { base_url: body.url }),
     });
-    const { node_id, node_instance_id, credential } = registered;
+    const { node_id, node_instance_id, credential } = registration;
     const ids = { node_id, node_instance_id, correlation_id: call.correlation_id };
     const summary = `the client registered with the molecule protocol as ${body.id}`;
     await recordClientFact(services, { ...ids, kind: 'client.registered', summary, said: body, dedupeKey: body });
@@ -96,8 +97,8 @@ export const moleculeHandlers: ProtocolHandlers<'molecule'> = {
     const { error_rate, active_tasks, sample_error } = body;
     const isRate = typeof error_rate === 'number' && error_rate >= 0 && error_rate <= 1;
     const isCount = Number.isInteger(active_tasks) && Number(active_tasks) >= 0 && Number(active_tasks) <= maxTasks;
-    const said = keptFields(
-      { ...fieldsExcept(body, parsedFields), ...(!isRate && fieldsExcept({ error_rate }, [])) },
+    const said = selectFields(
+      { ...omitFields(body, parsedFields), ...(!isRate && omitFields({ error_rate }, [])) },
       maxSaidBytes,
     );
     await recordNewFields(services, session, call, Object.keys(WorkspaceBeat.properties));
@@ -107,7 +108,7 @@ export const moleculeHandlers: ProtocolHandlers<'molecule'> = {
         status: statusOf(body),
         ...(isRate && { error_rate }),
         ...(isCount && { active_tasks: Number(active_tasks) }),
-        ...(sample_error && { message: sample_error.slice(0, 1024) }),
+        ...(sample_error && { message: sample_error.slice(0, maxMessageLength) }),
         ...(Object.keys(said).length > 0 && { said }),
       },
       services,
@@ -131,9 +132,9 @@ export const moleculeHandlers: ProtocolHandlers<'molecule'> = {
   },
   async 'molecule-bootstrap-failed'(call, services) {
     const { error, log_tail } = call.body as BootstrapFailure;
-    const grant = call.joined();
+    const grant = call.grant();
     await services.grants.mustHaveUses(grant);
-    const node = await nameStanding(services.db, { pool: grant.pool, name: call.id.toLowerCase() });
+    const node = await readNameStanding(services.db, { pool: grant.pool, name: call.id.toLowerCase() });
     // This call is for machines of this protocol only; machines with our agent have a boot watcher.
     if (node?.protocol !== protocol) throw new ApiProblem('node_not_found', `There is no workspace ${call.id}.`);
     const tail = (log_tail ?? '').slice(-maxLogTailLength);

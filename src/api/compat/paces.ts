@@ -13,10 +13,10 @@ export interface Paces {
   afterRegistration(session: AgentSession): Pace;
 }
 
-const judgePace = (session: AgentSession, seen_seconds: number | null, lease_seconds = 0): Pace =>
+const judgePace = (session: AgentSession, measured_seconds: number | null, lease_seconds = 0): Pace =>
   paceOf({
     announced_seconds: session.protocol_client?.announced_interval_seconds ?? null,
-    seen_seconds: seen_seconds ?? session.protocol_client?.kept_interval_seconds ?? null,
+    measured_seconds: measured_seconds ?? session.protocol_client?.stored_interval_seconds ?? null,
     usual_seconds: session.interval_seconds,
     stale_after_seconds: session.stale_after_seconds,
     lease_seconds,

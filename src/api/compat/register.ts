@@ -3,8 +3,8 @@ import { now } from '../../base/clock.ts';
 import { RegisterRequest } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { type InstanceRow, instanceRow } from '../../store/agents/instances.ts';
-import { nameHeld } from '../../store/agents/joins/known-names.ts';
-import { nameStanding } from '../../store/agents/joins/name-standing.ts';
+import { isNameHeld } from '../../store/agents/joins/known-names.ts';
+import { readNameStanding } from '../../store/agents/joins/name-standing.ts';
 import { register } from '../../store/agents/register.ts';
 import type { Arrival, Registration } from '../../store/agents/registration-types.ts';
 import { sourceAddress } from '../http/source-address.ts';
@@ -23,7 +23,7 @@ const checkRegistration = compileCheck(RegisterRequest, 'body');
 
 /** Refuses a join that exceeds its write quota, before any look-up or probe. */
 export function admitJoin(call: ProtocolCall, services: ProtocolServices, registration: ClientRegistration): void {
-  const { secret: join_token } = call.joined();
+  const { secret: join_token } = call.grant();
   const writer = registrationWriter(call.request, { ...registration, join_token }, undefined, services);
   const release = services.writeLimits.reserve(writer, registrationCost);
   // The registration makes its own reservation later.
@@ -42,18 +42,19 @@ export async function enrol(
   const writer = registrationWriter(call.request, request, known, services);
   const account = { charge: (rows: number, bytes: number) => services.writeLimits.charge(writer, rows, bytes) };
   const context = { clock, now: now(clock), environment, installation, correlation_id, arrival, account };
-  const registered = await services.writeLimits.whileReserved(writer, registrationCost, () =>
+  const registration = await services.writeLimits.whileReserved(writer, registrationCost, () =>
     register(db, checkRegistration(request) as RegisterRequest, known, context),
   );
-  services.sessions.forget(registered.node_instance_id);
+  services.sessions.forget(registration.node_instance_id);
   // Forget the former instance at once; the fact of its fence may arrive later.
   if (arrival.judged?.node_instance_id) services.sessions.forget(arrival.judged.node_instance_id);
-  return registered;
+  return registration;
 }
 
 /**
  * An unused name joins as a new node. A registration under a known name must be a restart of the
- * holder of the name; it keeps the instance while the same process is registered.
+ * holder of the name. It gets a new instance if the former one never registered or said goodbye, or
+ * if it belongs to another process and is no longer live.
  */
 export async function enrolByJoinToken(
   call: ProtocolCall,
@@ -61,14 +62,14 @@ export async function enrolByJoinToken(
   registration: ClientRegistration,
   client: Omit<Arrival, 'join_token_id' | 'judged' | 'client_processes'>,
 ): Promise<Registration> {
-  const { pool, secret: join_token, token_id: join_token_id } = call.joined();
+  const { pool, secret: join_token, token_id: join_token_id } = call.grant();
   const { protocol, client_instance } = client;
   const nameKey = { pool, name: registration.name };
   const enrolAsNew = (judgedReturn?: JudgedReturn) =>
     enrol(call, services, { ...registration, join_token }, undefined, { ...client, join_token_id, ...judgedReturn });
 
   admitJoin(call, services, registration);
-  const first = await nameStanding(services.db, nameKey);
+  const first = await readNameStanding(services.db, nameKey);
   if (!first) {
     try {
       return await enrolAsNew();
@@ -77,7 +78,7 @@ export async function enrolByJoinToken(
       if (!(error instanceof ApiProblem && error.code === 'name_taken')) throw error;
     }
   }
-  const standing = first ?? (await nameStanding(services.db, nameKey));
+  const standing = first ?? (await readNameStanding(services.db, nameKey));
   if (!standing) throw new ApiProblem('name_taken', `${registration.name} was just released; register again.`);
   const source = sourceAddress(call.request);
   const claimant = { protocol, client_instance, join_token_id, base_url: registration.base_url ?? null, source };
@@ -87,7 +88,7 @@ export async function enrolByJoinToken(
   const known = await instanceRow(services.db, standing.node_instance_id ?? '');
   // A process that starts after a goodbye is not ready until it says so, even without a process id.
   const hasLeft = standing.status === 'offline' && standing.verdict_rule === 'goodbye';
-  if (!known?.registered_at || hasLeft || (isOtherProcess && !nameHeld.includes(standing.status)))
+  if (!known?.registered_at || hasLeft || (isOtherProcess && !isNameHeld(standing.status)))
     return enrolAsNew(judgedReturn);
   return enrol(call, services, registration, known, { ...client, join_token_id, ...judgedReturn });
 }

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { ProbeOutcome, ProbeTarget } from '../../store/supervision/probes.ts';
-import { createFormerProbe } from './restart.ts';
+import { createFormerAddressProbe } from './restart.ts';
 
 function prober() {
   const probed: ProbeTarget[] = [];
@@ -11,12 +11,12 @@ function prober() {
     probed.push(target);
     return new Promise<ProbeOutcome>((resolve) => answers.push(resolve));
   };
-  const probeFormer = createFormerProbe({ probe });
+  const probeFormerAddress = createFormerAddressProbe({ probe });
   return {
     probed,
     answers,
-    probeFormer: (endpoint: string, settings: PoolDocument['probe'] = undefined, token = 'token_1') =>
-      probeFormer(endpoint, settings, token),
+    probeFormerAddress: (endpoint: string, settings: PoolDocument['probe'] = undefined, token = 'token_1') =>
+      probeFormerAddress(endpoint, settings, token),
   };
 }
 
@@ -29,17 +29,17 @@ test.each<[ProbeOutcome, string]>([
   [{ ok: false, detail: '', because: 'timed_out' }, 'unknown'],
   [{ ok: false, detail: '', because: 'unresolvable' }, 'unknown'],
   [{ ok: false, detail: '', because: 'refused_address' }, 'unknown'],
-])('reads %o as %s', async (outcome, expected) => {
-  const { probeFormer, answers } = prober();
-  const answer = probeFormer('http://10.0.0.1', { allow_private: true });
+])('judges the outcome %o as %s', async (outcome, expected) => {
+  const { probeFormerAddress, answers } = prober();
+  const answer = probeFormerAddress('http://10.0.0.1', { allow_private: true });
   answers[0]?.(outcome);
   expect(await answer).toBe(expected);
 });
 
 test('uses the probe settings of the pool, with a timeout that a registration can wait for', () => {
-  const { probeFormer, probed } = prober();
-  void probeFormer('http://10.0.0.1', { timeout_seconds: 30, path: '/up' });
-  void probeFormer('http://10.0.0.2', undefined);
+  const { probeFormerAddress, probed } = prober();
+  void probeFormerAddress('http://10.0.0.1', { timeout_seconds: 30, path: '/up' });
+  void probeFormerAddress('http://10.0.0.2', undefined);
   expect(probed).toEqual([
     { base_url: 'http://10.0.0.1', path: '/up', timeout_seconds: 3, allow_private: false },
     { base_url: 'http://10.0.0.2', path: '/health', timeout_seconds: 2, allow_private: false },
@@ -47,25 +47,28 @@ test('uses the probe settings of the pool, with a timeout that a registration ca
 });
 
 test('probes one address once for many callers, and refuses too many addresses', async () => {
-  const { probeFormer, probed, answers } = prober();
-  const crowd = Array.from({ length: 100 }, () => probeFormer('http://10.0.0.1'));
+  const { probeFormerAddress, probed, answers } = prober();
+  const crowd = Array.from({ length: 100 }, () => probeFormerAddress('http://10.0.0.1'));
   expect(probed).toHaveLength(1);
-  for (let place = 1; place < 32; place++) void probeFormer(`http://10.0.1.${place}`, undefined, `token_${place}`);
-  expect(() => probeFormer('http://10.0.2.1')).toThrow(expect.objectContaining({ code: 'rate_limited' }));
+  for (let place = 1; place < 32; place++)
+    void probeFormerAddress(`http://10.0.1.${place}`, undefined, `token_${place}`);
+  expect(() => probeFormerAddress('http://10.0.2.1')).toThrow(expect.objectContaining({ code: 'rate_limited' }));
   answers[0]?.({ ok: true, detail: '' });
   expect(new Set(await Promise.all(crowd))).toEqual(new Set(['yes']));
-  void probeFormer('http://10.0.2.1');
+  void probeFormerAddress('http://10.0.2.1');
   expect(probed.at(-1)?.base_url).toBe('http://10.0.2.1');
 });
 
 test('limits the probes of one token, so that other tokens can probe', async () => {
-  const { probeFormer, answers } = prober();
-  const crowd = Array.from({ length: 8 }, (_, place) => probeFormer(`http://10.0.1.${place}`, undefined, 'greedy'));
-  expect(() => probeFormer('http://10.0.1.9', undefined, 'greedy')).toThrow(
+  const { probeFormerAddress, answers } = prober();
+  const crowd = Array.from({ length: 8 }, (_, place) =>
+    probeFormerAddress(`http://10.0.1.${place}`, undefined, 'greedy'),
+  );
+  expect(() => probeFormerAddress('http://10.0.1.9', undefined, 'greedy')).toThrow(
     expect.objectContaining({ code: 'rate_limited' }),
   );
-  void probeFormer('http://10.0.1.9', undefined, 'modest');
+  void probeFormerAddress('http://10.0.1.9', undefined, 'modest');
   answers[0]?.({ ok: true, detail: '' });
   await crowd[0];
-  void probeFormer('http://10.0.1.10', undefined, 'greedy');
+  void probeFormerAddress('http://10.0.1.10', undefined, 'greedy');
 });

@@ -1,7 +1,7 @@
 /**
  * Decides whether a registration under a known name is a restart of the holder of the name. Clients
- * of foreign protocols share one join token per pool, so the token proves nothing. The decision
- * rests on their address and on whether the former address still answers.
+ * of foreign protocols may share one join token per pool, so the token proves nothing. The decision
+ * rests on their process id, on their address and on whether the former address still answers.
  */
 import { createHash } from 'node:crypto';
 import { now, secondsLater } from '../../base/clock.ts';
@@ -10,27 +10,27 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import {
   type ContestReason,
+  judgeProbeAnswer,
   judgeRegistration,
   type ProbeAnswer,
-  verdictOfAnswer,
 } from '../../lifecycle/joins/contest.ts';
 import {
+  addHolder,
   type ClientProcess,
+  clearHolder,
+  dropForgottenProcesses,
   judgeProcess,
   type KeepNamePolicy,
   maxProcesses,
   type ProcessVerdict,
-  rememberedProcesses,
-  withHolder,
-  withoutHolder,
 } from '../../lifecycle/joins/duplicates.ts';
-import { type Contest, NameContested, noteContested } from '../../store/agents/joins/contested-names.ts';
-import { nameHeld } from '../../store/agents/joins/known-names.ts';
+import { type Contest, NameContested, recordContest } from '../../store/agents/joins/contested-names.ts';
+import { isNameHeld } from '../../store/agents/joins/known-names.ts';
 import type { NameStanding } from '../../store/agents/joins/name-standing.ts';
 import type { JudgedName } from '../../store/agents/registration-types.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { probeTargetOf } from '../../store/supervision/probes.ts';
-import type { ProbeFormer, ProtocolServices } from './calls.ts';
+import type { ProbeFormerAddress, ProtocolServices } from './calls.ts';
 
 export interface Claimant {
   protocol: Protocol;
@@ -49,10 +49,10 @@ const processOf = (client_instance: string | null): string | null =>
     : createHash('sha256').update(client_instance).digest('hex');
 
 /** The first holder has no entry until a second process registers. */
-function knownProcesses({ client_processes, client_instance, endpoint }: NameStanding, at: Date): ClientProcess[] {
+function listKnownProcesses({ client_processes, client_instance, endpoint }: NameStanding, at: Date): ClientProcess[] {
   const process = processOf(client_instance);
   const first = process === null ? [] : [{ process, endpoint, source: null, held_until: null }];
-  return rememberedProcesses(client_processes ?? first, at);
+  return dropForgottenProcesses(client_processes ?? first, at);
 }
 
 /** Makes addresses equal that differ only in a trailing slash. */
@@ -76,7 +76,7 @@ const maxProbesOfToken = 8;
 const answeredCodes = ['bad_status', 'too_large'];
 
 /** Callers of one address share its probe. Limits the probes at once, in all and per token. */
-export function createFormerProbe(services: Pick<ProtocolServices, 'probe'>): ProbeFormer {
+export function createFormerAddressProbe(services: Pick<ProtocolServices, 'probe'>): ProbeFormerAddress {
   const inProgress = new Map<string, Promise<ProbeAnswer>>();
   const probe = async (endpoint: string, settings: PoolDocument['probe']): Promise<ProbeAnswer> => {
     const target = probeTargetOf(endpoint, settings ?? null);
@@ -151,7 +151,10 @@ export interface JudgedReturn {
   client_processes?: ClientProcess[];
 }
 
-/** Opens a finding and throws if the registration is not a restart. */
+/**
+ * Opens a finding and throws if the registration is not a restart. A process that takes its name
+ * back opens a finding too, but is admitted.
+ */
 export async function mustBeRestart(
   standing: NameStanding,
   claimant: Claimant,
@@ -159,7 +162,7 @@ export async function mustBeRestart(
 ): Promise<JudgedReturn> {
   const at = now(services.clock);
   const document = (await currentPool(services.db, standing.pool))?.document;
-  const known = knownProcesses(standing, at);
+  const known = listKnownProcesses(standing, at);
   const { protocol, base_url, join_token_id, source } = claimant;
   const { node_instance_id, endpoint, allocation_id } = standing;
   const process = processOf(claimant.client_instance);
@@ -187,15 +190,15 @@ export async function mustBeRestart(
   if (refusal) {
     const { code, message } = refusals[refusal];
     const contested = new NameContested(code, message(standing.name), { ...contest, because: refusal });
-    await noteContested(services.db, contested.contest, services.clock, at);
+    await recordContest(services.db, contested.contest, services.clock, at);
     throw contested;
   }
   if (verdict === 'takes_back') await noteTakenBack({ ...contest, because: 'two_processes' }, services, at);
   const judged = { node_instance_id, endpoint, allocation_id };
   if (standing.client_processes === null && (process === null || process === holder?.process)) return { judged };
-  if (process === null) return { judged, client_processes: withoutHolder(known, at) };
+  if (process === null) return { judged, client_processes: clearHolder(known, at) };
   const next = { process, endpoint: base_url, source };
-  return { judged, client_processes: withHolder(known, next, at) };
+  return { judged, client_processes: addHolder(known, next, at) };
 }
 
 const processRefusals: Partial<Record<ProcessVerdict, ContestReason>> = {
@@ -204,8 +207,8 @@ const processRefusals: Partial<Record<ProcessVerdict, ContestReason>> = {
 };
 
 /**
- * If a join token may take any name, the last process to register keeps it. Otherwise a live
- * process keeps its name.
+ * The default for a pool without `keep_name`: if a join token may take any name, the last process
+ * to register keeps the name. Otherwise a live process keeps its name.
  */
 const keepNamePolicyOf = (document: PoolDocument | undefined): KeepNamePolicy =>
   document?.compat?.keep_name ?? (document?.compat?.allow_takeover ? 'latest' : 'first');
@@ -219,7 +222,7 @@ async function noteTakenBack(contest: Contest, services: ProtocolServices, at: D
     source: holder_source,
     holder_source: source,
   };
-  await noteContested(services.db, { ...contest, ...swapped }, services.clock, at);
+  await recordContest(services.db, { ...contest, ...swapped }, services.clock, at);
 }
 
 async function findContest(
@@ -229,7 +232,7 @@ async function findContest(
   document: PoolDocument | undefined,
   services: ProtocolServices,
 ): Promise<ContestReason | null> {
-  if (standing.protocol !== claimant.protocol) return nameHeld.includes(standing.status) ? 'name_held' : 'key_unproven';
+  if (standing.protocol !== claimant.protocol) return isNameHeld(standing.status) ? 'name_held' : 'key_unproven';
   const former = standing.client_instance;
   const facts = {
     endpoint: normalizeUrl(standing.endpoint),
@@ -244,7 +247,10 @@ async function findContest(
   const verdict = judgeRegistration(facts);
   const finalVerdict =
     verdict === 'ask_former' && standing.endpoint !== null
-      ? verdictOfAnswer(await services.probeFormer(standing.endpoint, document?.probe, claimant.join_token_id), facts)
+      ? judgeProbeAnswer(
+          await services.probeFormerAddress(standing.endpoint, document?.probe, claimant.join_token_id),
+          facts,
+        )
       : verdict;
   // The pool gives the name to the last process that registered. Other verdicts stand, such as the
   // one that protects a holder with a tenant.

@@ -11,17 +11,17 @@ import { checkOrigin } from '../http/auth.ts';
 import { createRateLimitedNotices } from '../http/rate-limited-notices.ts';
 import { dropBody } from '../http/refused-action.ts';
 import { countsAsRefused, problemOf } from '../http/replies/problem-reply.ts';
-import { reportUndocumented } from '../http/replies/undocumented.ts';
+import { logUndocumented } from '../http/replies/undocumented.ts';
 import { compileCheck } from '../http/validation.ts';
 import { markIdentified } from '../limits/held/connections.ts';
 import type { ApiServices } from '../services.ts';
-import { type Admitted, admit } from './admit.ts';
+import { type Admission, admit } from './admit.ts';
 import { agentfieldHandlers } from './agentfield.ts';
 import type { ProtocolCall, ProtocolHandler, ProtocolServices } from './calls.ts';
 import { createJoinGrants } from './join-grants.ts';
 import { moleculeHandlers } from './molecule.ts';
 import { createPaces } from './paces.ts';
-import { createFormerProbe } from './restart.ts';
+import { createFormerAddressProbe } from './restart.ts';
 
 const bodyLimitBytes = 256 * 1024;
 const handlers: Record<ProtocolOperation, ProtocolHandler> = { ...agentfieldHandlers, ...moleculeHandlers };
@@ -31,7 +31,7 @@ type RecordRefusal = (request: FastifyRequest, problem: ApiProblem) => Promise<v
 /** Sends one sentence under `error`, as the protocols' own servers do, and our error code. */
 export function sendProtocolError(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {
   const { problem, body } = problemOf(error, request);
-  reportUndocumented(request, problem);
+  logUndocumented(request, problem);
   if (body.retry_after_seconds !== undefined) reply.header('retry-after', Math.ceil(body.retry_after_seconds));
   reply
     .status(body.status)
@@ -42,16 +42,16 @@ export function sendProtocolError(error: unknown, request: FastifyRequest, reply
 
 export const isProtocolCall = (url: string): boolean => protocolOf(url) !== undefined;
 
-function callOf(request: FastifyRequest, reply: FastifyReply, { session, joined }: Admitted): ProtocolCall {
+function callOf(request: FastifyRequest, reply: FastifyReply, { session, grant }: Admission): ProtocolCall {
   const { id = '' } = (request.params ?? {}) as { id?: string };
   return {
     id,
     body: (request.body ?? {}) as Record<string, unknown>,
     correlation_id: request.correlation_id,
     session,
-    joined() {
-      if (!joined) throw new Error(`${request.operation} has no join token`);
-      return joined;
+    grant() {
+      if (!grant) throw new Error(`${request.operation} has no join token`);
+      return grant;
     },
     request,
     reply,
@@ -62,13 +62,13 @@ function callOf(request: FastifyRequest, reply: FastifyReply, { session, joined 
  * AgentField machines share the join token of their pool. Their calls are rate limited per machine,
  * after the handler has looked it up.
  */
-const isOfMachine = ({ protocol, method, path }: ProtocolRoute): boolean =>
+const isMachineCall = ({ protocol, method, path }: ProtocolRoute): boolean =>
   protocol === 'agentfield' && method !== 'GET' && path.includes('{id}');
 
 function addRoute(scope: FastifyInstance, name: ProtocolOperation, services: ProtocolServices): void {
   const route: ProtocolRoute = protocolRoutes[name];
   const checkBody = route.body && compileCheck(route.body, 'body');
-  const admissions = new WeakMap<FastifyRequest, Admitted>();
+  const admissions = new WeakMap<FastifyRequest, Admission>();
   scope.route({
     method: route.method,
     url: route.path.replace('{id}', ':id'),
@@ -77,22 +77,22 @@ function addRoute(scope: FastifyInstance, name: ProtocolOperation, services: Pro
     onRequest: async (request) => {
       request.operation = name;
       checkOrigin(request, services);
-      const admitted = await admit(request, route, services);
-      admissions.set(request, admitted);
+      const admission = await admit(request, route, services);
+      admissions.set(request, admission);
       markIdentified(request.raw.socket);
-      if (admitted.session) services.rates.admitKnown('instance', admitted.session.node_instance_id, name, request);
-      else if (admitted.joined && !isOfMachine(route))
-        services.rates.admitKnown('join_token', admitted.joined.token_id, name, request);
+      if (admission.session) services.rates.admitKnown('instance', admission.session.node_instance_id, name, request);
+      else if (admission.grant && !isMachineCall(route))
+        services.rates.admitKnown('join_token', admission.grant.token_id, name, request);
     },
     preHandler: async (request) => {
       const isMissing = request.body === undefined || request.body === null;
       if (checkBody && !(route.body_optional && isMissing)) request.body = checkBody(request.body ?? null);
     },
     handler: async (request, reply) => {
-      const admitted = admissions.get(request);
-      if (!admitted) throw new Error(`${name} was not admitted`);
+      const admission = admissions.get(request);
+      if (!admission) throw new Error(`${name} was not admitted`);
       reply.status(route.success);
-      return handlers[name](callOf(request, reply, admitted), services);
+      return handlers[name](callOf(request, reply, admission), services);
     },
   });
 }
@@ -105,7 +105,7 @@ function serveProtocol(
 ): void {
   scope.setErrorHandler(async (error, request, reply) => {
     dropBody(request);
-    if (countsAsRefused(error)) await services.rates.holdRefusal(request, reply);
+    if (countsAsRefused(error)) await services.rates.delayRefusal(request, reply);
     const problem = sendProtocolError(error, request, reply);
     await recordRefusal(request, problem).catch((recordError) =>
       request.log.warn({ error: recordError }, 'could not record a refusal'),
@@ -126,12 +126,11 @@ export async function serveProtocols(
   api: ApiServices,
   recordRefusal: RecordRefusal,
 ): Promise<void> {
-  const grants = createJoinGrants(api.db);
-  api.tail.subscribe((fact) => grants.observe(fact));
+  const grants = createJoinGrants(api.db, api.tail);
   const services: ProtocolServices = {
     ...api,
     grants,
-    probeFormer: createFormerProbe(api),
+    probeFormerAddress: createFormerAddressProbe(api),
     paces: createPaces(api.clock),
     notices: createRateLimitedNotices(api.clock),
   };

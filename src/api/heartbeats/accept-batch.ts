@@ -18,7 +18,7 @@ import { acceptBeat, acceptUnchanged } from './accept-beat.ts';
 /** Concurrent writes per batch, to leave database connections to others. */
 const maxConcurrentWrites = 4;
 
-function refusalResult(error: unknown): HeartbeatResult {
+function toRefusalResult(error: unknown): HeartbeatResult {
   if (!(error instanceof ApiProblem)) throw error;
   return { code: error.code, status: errorCatalogue[error.code].status, detail: error.message };
 }
@@ -29,10 +29,10 @@ const isForeignRelay = (error: unknown): error is ApiProblem & { code: 'scope_in
 
 function reportRefused(
   sessions: readonly (AgentSession | undefined)[],
-  why: { relay: Relay; code: BeatRefusal },
+  refusal: { relay: Relay; code: BeatRefusal },
   { reportRefusedBeat }: ApiServices,
 ): void {
-  for (const session of sessions) if (session) reportRefusedBeat({ ...why, session });
+  for (const session of sessions) if (session) reportRefusedBeat({ ...refusal, session });
 }
 
 interface SessionLookup {
@@ -52,7 +52,9 @@ async function findSessions(
   source: LookupSource,
   { sessions, clock, rates }: ApiServices,
 ): Promise<SessionLookup> {
-  const byIndex = beats.map(({ credential }) => (credential === undefined ? undefined : sessions.known(credential)));
+  const byIndex = beats.map(({ credential }) =>
+    credential === undefined ? undefined : sessions.getCached(credential),
+  );
   const uncached = beats.flatMap(({ credential }, index) =>
     credential !== undefined && !byIndex[index] ? [{ credential, index }] : [],
   );
@@ -96,10 +98,10 @@ function requireSession(
  */
 export async function reportRefusedBatch(
   beats: readonly BatchBeat[],
-  { source, ...why }: { relay: Relay; code: BeatRefusal; source: LookupSource },
+  { source, ...refusal }: { relay: Relay; code: BeatRefusal; source: LookupSource },
   services: ApiServices,
 ): Promise<void> {
-  reportRefused((await findSessions(beats, source, services)).sessions, why, services);
+  reportRefused((await findSessions(beats, source, services)).sessions, refusal, services);
 }
 
 export const relaySource = ({ token_id }: Relay): LookupSource => ({ kind: 'relay', id: token_id });
@@ -125,7 +127,7 @@ export async function acceptBatch(
       else if (earlier) earlier.push(index);
       else changes.set(session, [index]);
     } catch (error) {
-      results[index] = refusalResult(error);
+      results[index] = toRefusalResult(error);
       if (relay && isForeignRelay(error))
         reportRefused([lookup.sessions[index]], { relay, code: error.code }, services);
     }
@@ -136,7 +138,7 @@ export async function acceptBatch(
     for (const [session, indexes] of remaining)
       for (const index of indexes)
         results[index] = await acceptBeat(session, withoutCredential(beats[index] as BatchBeat), services).catch(
-          refusalResult,
+          toRefusalResult,
         );
   };
   await Promise.all(Array.from({ length: Math.min(maxConcurrentWrites, changes.size) }, write));

@@ -1,6 +1,7 @@
 /**
- * An assigned interval is stored a moment after the answer. Until then it must not exceed what the
- * stored interval allows. Also tests the text that a just fenced instance gets.
+ * Tests that an assigned interval never exceeds what the stored one allows, since the store gets
+ * the assigned interval only after the answer. Also tests the text of the refusal that a just
+ * fenced instance gets.
  */
 import { expect, test } from 'vitest';
 import type { ApiProblem } from '../../contract/errors/errors.ts';
@@ -53,19 +54,19 @@ const agent = (): AgentSession =>
 test('lengthens an interval only as far as the stored stale time allows', () => {
   const { services, advance } = replica();
   const session = agent();
-  const assigned = () =>
+  const assignInterval = () =>
     acceptUnchanged(session, { status: 'ready' }, services)?.heartbeat_interval_seconds ?? Number.NaN;
-  let stored = poolSeconds;
+  let storedSeconds = poolSeconds;
   for (let beat = 0; beat < 6; beat++) {
-    const next = assigned();
-    expect(next).toBeGreaterThan(stored);
-    expect(maxLateness * (stored + next), 'after one lost heartbeat the next one is still in time').toBeLessThan(
-      effectiveStaleSeconds(staleAfterSeconds, stored),
+    const next = assignInterval();
+    expect(next).toBeGreaterThan(storedSeconds);
+    expect(maxLateness * (storedSeconds + next), 'after one lost heartbeat the next one is still in time').toBeLessThan(
+      effectiveStaleSeconds(staleAfterSeconds, storedSeconds),
     );
     advance(1, { stored: false });
-    expect(assigned(), 'no longer interval before this one is stored').toBeLessThanOrEqual(next);
+    expect(assignInterval(), 'no longer interval before this one is stored').toBeLessThanOrEqual(next);
     advance(next);
-    stored = next;
+    storedSeconds = next;
   }
 });
 
@@ -78,8 +79,8 @@ test('refuses a fenced instance with the same text before and after the cache kn
     // The store knows of the fence; the session cache does not yet.
     db: { transaction: async () => ({ fenced: true }) },
     sessions: {
-      known: () => ({ ...cachedSession, fence: { kind: 'fenced', reason } }),
-      whyFenced: async (id: string) =>
+      getCached: () => ({ ...cachedSession, fence: { kind: 'fenced', reason } }),
+      forgetFenced: async (id: string) =>
         id === cachedSession.node_instance_id ? reason : 'the reason of another instance',
     },
     beats: { ...services.beats, waitForRoom: async () => {} },

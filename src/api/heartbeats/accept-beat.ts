@@ -1,6 +1,6 @@
 /**
  * Accepts heartbeats of every protocol. A plain heartbeat is buffered. A heartbeat that reports a
- * change is durable before it is answered.
+ * change is durable before it is answered, unless the write quota of the machine defers it.
  */
 import { now } from '../../base/clock.ts';
 import type { Heartbeat, HeartbeatReply } from '../../contract/agent/agent.ts';
@@ -11,19 +11,18 @@ import { assignedIntervalSeconds, maxAssignableSeconds, type Pace } from '../../
 import { needsImmediateWrite } from '../../lifecycle/model/reports.ts';
 import { recordReport } from '../../store/agents/reports.ts';
 import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
-
 import { instanceWriter } from '../limits/quotas/writers.ts';
 import type { ApiServices } from '../services.ts';
 
-/** By this time after a flush, its rows are durable. */
-const onDiskAfterSeconds = 2;
+/** The rows of a flush are durable after this time. */
+const durableAfterSeconds = 2;
 /** An estimate of what a status change writes, reserved until the exact amount is charged. */
 const statusReportCost = { rows: 4, bytes: 2 * 1024 };
 
-function assignedPace(session: AgentSession, { fleetLoad, overload, beats }: ApiServices): Pace {
+function assignPace(session: AgentSession, { fleetLoad, overload, beats }: ApiServices): Pace {
   const { stretch } = overload.shedding();
   const wantedSeconds = assignedIntervalSeconds(session.interval_seconds, fleetLoad(), Math.random(), stretch);
-  if (beats.flushedThroughMs() > 1000 * (session.assigned_at_seconds + onDiskAfterSeconds))
+  if (beats.flushedThroughMs() > 1000 * (session.assigned_at_seconds + durableAfterSeconds))
     session.stored_interval_ms = session.assigned_interval_ms;
   const storedStaleSeconds = effectiveStaleSeconds(session.stale_after_seconds, session.stored_interval_ms / 1000);
   const interval_seconds = Math.min(wantedSeconds, maxAssignableSeconds(storedStaleSeconds));
@@ -33,7 +32,7 @@ function assignedPace(session: AgentSession, { fleetLoad, overload, beats }: Api
 /** `said` holds extra fields of a foreign client, as the client sent them. */
 export type ReportedBeat = Heartbeat & { said?: Record<string, unknown> };
 
-/** Returns the fields that the node reported besides its status. */
+/** Returns the fields that the node reported besides its status and its instance id. */
 function reportedFields(beat: ReportedBeat): Record<string, unknown> | null {
   let reported: Record<string, unknown> | null = null;
   for (const name of Object.keys(beat) as (keyof ReportedBeat)[]) {
@@ -65,14 +64,14 @@ const replyTo = (session: AgentSession, { interval_seconds }: Pace): HeartbeatRe
 });
 
 /**
- * Accepts a heartbeat that reports no change, as nearly all of them do. Returns undefined for any
- * other and has no effect then.
+ * Accepts a heartbeat that reports no change, as nearly all heartbeats do. If it reports a change,
+ * returns undefined and has no effect.
  */
 export function acceptUnchanged(
   session: AgentSession,
   beat: ReportedBeat,
   services: ApiServices,
-  pace: Pace = assignedPace(session, services),
+  pace: Pace = assignPace(session, services),
 ): HeartbeatReply | undefined {
   const { node_instance_id } = beat;
   if (node_instance_id !== undefined && node_instance_id !== session.node_instance_id)
@@ -103,7 +102,7 @@ async function recordChange(
   };
   const db = services.writeLimits.database(services.db, instanceWriter(session));
   const outcome = await recordReport(db, reporter, report, now(services.clock), services.environment);
-  if (outcome.fenced) throw fencedProblem(await services.sessions.whyFenced(node_instance_id));
+  if (outcome.fenced) throw fencedProblem(await services.sessions.forgetFenced(node_instance_id));
   session.node_status = outcome.status;
   session.reported_status = outcome.reported_status;
   session.verdict_rule = outcome.verdict_rule;
@@ -144,7 +143,7 @@ export async function acceptBeat(
   session: AgentSession,
   beat: ReportedBeat,
   services: ApiServices,
-  pace: Pace = assignedPace(session, services),
+  pace: Pace = assignPace(session, services),
 ): Promise<HeartbeatReply> {
   const reply = acceptUnchanged(session, beat, services, pace);
   if (reply) return reply;
@@ -154,9 +153,9 @@ export async function acceptBeat(
 
 /**
  * Returns the problem that tells the sender of a single heartbeat to slow down in an overload. The
- * heartbeat counts nevertheless. Batches and streams are slowed by their interval alone.
+ * heartbeat still counts. Batches and streams are slowed by their interval alone.
  */
-export const shedOf = (reply: HeartbeatReply, { overload }: ApiServices): ApiProblem | undefined =>
+export const shedIfOverloaded = (reply: HeartbeatReply, { overload }: ApiServices): ApiProblem | undefined =>
   overload.shedding().beats ? overload.slowDown(reply.heartbeat_interval_seconds) : undefined;
 
 /** Accepts a heartbeat that came as a request of its own. */
@@ -167,7 +166,7 @@ export async function acceptSingleBeat(
 ): Promise<HeartbeatReply> {
   const reply = acceptUnchanged(session, beat, services);
   if (!reply) return acceptBeat(session, beat, services);
-  const shed = shedOf(reply, services);
+  const shed = shedIfOverloaded(reply, services);
   if (shed) throw shed;
   return reply;
 }

@@ -1,4 +1,4 @@
-/** However many heartbeats are refused, only a few rows are written. */
+/** Tests that any number of refused heartbeats writes only a few rows. */
 import { expect, test } from 'vitest';
 import { builtInRedactor } from '../../base/redaction/redact.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
@@ -13,16 +13,19 @@ function recorder() {
   const written: number[] = [];
   let fails = false;
   const errors: unknown[] = [];
+  let isOverLimit = false;
   const db = {
     redact: builtInRedactor,
-    evidenceWritten() {},
+    markEvidenceWritten() {},
     async query(_: string, [rows]: [string]) {
       if (fails) throw new Error('the store is unavailable');
       written.push(JSON.parse(rows).length);
       return [];
     },
   } as unknown as Queryable;
-  const { report, stop } = createRefusedBeats(db, clock, { tryCharge: () => true }, (error) => errors.push(error));
+  const { report, stop } = createRefusedBeats(db, clock, { tryCharge: () => !isOverLimit }, (error) =>
+    errors.push(error),
+  );
   const beat = (node: number, node_status = 'ready') =>
     report({
       session: { node_id: `node_${node}`, node_instance_id: `inst_${node}`, node_status, pool: 'gpu' },
@@ -35,13 +38,16 @@ function recorder() {
     errors,
     beat,
     stop,
+    limitWrites(value: boolean) {
+      isOverLimit = value;
+    },
     fail(value: boolean) {
       fails = value;
     },
   };
 }
 
-test('records a refused machine once per status and once an hour', async () => {
+test('records a refused machine once per status and hour', async () => {
   const { clock, written, beat } = recorder();
   for (let second = 0; second < 600; second += 10) {
     beat(1);
@@ -76,4 +82,14 @@ test('records a machine with its next heartbeat if the batch was full or its wri
   beat(2_000);
   await stop();
   expect(written).toEqual([1_000, 500, 1]);
+});
+
+test('records a machine with its next heartbeat if the write limit dropped the first', async () => {
+  const { written, beat, limitWrites, stop } = recorder();
+  limitWrites(true);
+  beat(1);
+  limitWrites(false);
+  beat(1);
+  await stop();
+  expect(written).toEqual([1]);
 });

@@ -1,7 +1,7 @@
 /**
  * Records on a machine's timeline that its heartbeats arrive but are refused. Without this fact, a
  * rule that judges silence could not tell refused heartbeats from missing ones. Writes one fact per
- * machine status and hour, in batches. A machine beyond the limit of a batch is recorded with its
+ * machine, status and hour, in batches. A machine beyond the limit of a batch is recorded with its
  * next heartbeat.
  */
 import { type Clock, now } from '../../base/clock.ts';
@@ -99,16 +99,16 @@ export function createRefusedBeats(
   onError: (error: unknown) => void,
 ): { report: ReportRefusedBeat; stop(): Promise<void> } {
   /** Oldest first. */
-  const reported = new Map<string, { status: string; at_ms: number }>();
+  const lastReports = new Map<string, { status: string; at_ms: number }>();
   let waiting: Fact[] = [];
   let cancel: (() => void) | undefined;
   let writing: Promise<void> = Promise.resolve();
 
   const isRecent = ({ at_ms }: { at_ms: number }) => clock.nowMs() - at_ms < 1000 * refusalRecordedEverySeconds;
-  const hasRoom = (): boolean => {
-    const [oldest] = reported;
-    if (reported.size < maxReported || !oldest) return true;
-    return !isRecent(oldest[1]) && reported.delete(oldest[0]);
+  const makeRoom = (): boolean => {
+    const [oldest] = lastReports;
+    if (lastReports.size < maxReported || !oldest) return true;
+    return !isRecent(oldest[1]) && lastReports.delete(oldest[0]);
   };
   const flush = () => {
     cancel?.();
@@ -120,7 +120,7 @@ export function createRefusedBeats(
       await recordEvidence(db, facts);
     };
     writing = writing.then(write).catch((error) => {
-      for (const { node_instance_id } of facts) reported.delete(node_instance_id ?? '');
+      for (const { node_instance_id } of facts) lastReports.delete(node_instance_id ?? '');
       onError(error);
     });
   };
@@ -128,13 +128,13 @@ export function createRefusedBeats(
   return {
     report(beat) {
       const { node_instance_id: id, node_status: status } = beat.session;
-      const lastReport = reported.get(id);
+      const lastReport = lastReports.get(id);
       if (lastReport?.status === status && isRecent(lastReport)) return;
-      if (waiting.length >= maxWaiting || (!lastReport && !hasRoom())) return;
-      reported.delete(id);
-      reported.set(id, { status, at_ms: clock.nowMs() });
+      if (waiting.length >= maxWaiting || (!lastReport && !makeRoom())) return;
       const fact = factOf(beat, now(clock));
       if (!writeLimits.tryCharge(writerOf(beat), [fact])) return;
+      lastReports.delete(id);
+      lastReports.set(id, { status, at_ms: clock.nowMs() });
       waiting.push(fact);
       cancel ??= clock.after(batchMs, flush);
     },

@@ -26,7 +26,7 @@ export const shownPathOf = (request: FastifyRequest): string => pathOf(request).
 
 /**
  * Refuses a request that matches no route: 405 with the methods of the address, or 404 if no route
- * has this address.
+ * has this address. Returns for OPTIONS of a known address, after setting the `Allow` header.
  */
 export function refuseUnrouted(request: FastifyRequest, reply: FastifyReply): void {
   const path = pathOf(request);

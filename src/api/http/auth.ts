@@ -11,7 +11,7 @@ import type { Access } from '../../contract/route.ts';
 import { roleAtLeast } from '../../contract/security/token.ts';
 import { tenantOnly, wholeFleet } from '../../lifecycle/visibility.ts';
 import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
-import { relayPrefix, type TokenRow, tokenBySecret } from '../../store/rows/tokens.ts';
+import { findTokenBySecret, relayPrefix, type TokenRow } from '../../store/rows/tokens.ts';
 import type { ApiServices } from '../services.ts';
 import { findSession, sessionSecretOf } from '../sign-in/session-cookie.ts';
 import type { Person, Relay } from './callers.ts';
@@ -57,7 +57,7 @@ export class RelayRefused extends ApiProblem {
 }
 
 async function admitRelay(secret: string, services: ApiServices): Promise<Relay> {
-  const token = await tokenBySecret(services.db, secret);
+  const token = await findTokenBySecret(services.db, secret);
   if (!token || token.pool === null) throw new ApiProblem('token_unknown');
   const { token_id, name, pool, expires_at } = token;
   const relay = { token_id, name, pool, expires_at };
@@ -71,18 +71,18 @@ async function admitRelay(secret: string, services: ApiServices): Promise<Relay>
 }
 
 /** Returns undefined if the caller sends no relay token. */
-export async function relayOf(request: FastifyRequest, services: ApiServices): Promise<Relay | undefined> {
+export async function identifyRelay(request: FastifyRequest, services: ApiServices): Promise<Relay | undefined> {
   const secret = bearerOf(request);
   return secret !== undefined && isRelayToken(secret) ? admitRelay(secret, services) : undefined;
 }
 
 /**
- * Returns null for a relay whose token expired or was revoked: the handler reads the batch to see
- * which machines are affected, then refuses the batch.
+ * Returns null without a relay token, and for one that expired or was revoked: then the handler
+ * reads the batch to see which machines are affected, and refuses the batch.
  */
-async function relayBeforeBody(request: FastifyRequest, services: ApiServices): Promise<Relay | null> {
+async function identifyRelayBeforeBody(request: FastifyRequest, services: ApiServices): Promise<Relay | null> {
   try {
-    return (await relayOf(request, services)) ?? null;
+    return (await identifyRelay(request, services)) ?? null;
   } catch (error) {
     if (error instanceof RelayRefused) return null;
     throw error;
@@ -91,12 +91,12 @@ async function relayBeforeBody(request: FastifyRequest, services: ApiServices): 
 
 /** An address that sends many unknown tokens has to wait. A valid token is always accepted. */
 export async function personByToken(secret: string, request: FastifyRequest, services: ApiServices): Promise<Person> {
-  const token = await tokenBySecret(services.db, secret);
+  const token = await findTokenBySecret(services.db, secret);
   try {
     return admit(token, services);
   } catch (error) {
     if (!(error instanceof ApiProblem) || error.code !== 'token_unknown') throw error;
-    const retry_after_seconds = services.tokenFailures.failed(sourceNetwork(request));
+    const retry_after_seconds = services.tokenFailures.countFailure(sourceNetwork(request));
     throw retry_after_seconds === undefined ? error : new ApiProblem('too_many_failures', { retry_after_seconds });
   }
 }
@@ -110,7 +110,7 @@ async function personBySession(secret: string, services: ApiServices): Promise<P
   return { ...person, session_id, expires_at };
 }
 
-async function identify(request: FastifyRequest, services: ApiServices): Promise<Person> {
+async function identifyPerson(request: FastifyRequest, services: ApiServices): Promise<Person> {
   const secret = bearerOf(request);
   if (secret !== undefined) {
     const check = () => personByToken(secret, request, services);
@@ -157,14 +157,14 @@ export async function authorize(request: FastifyRequest, access: Access, service
     case 'public':
       return;
     case 'body':
-      if (access.credential === 'instances') request.relay = await relayBeforeBody(request, services);
+      if (access.credential === 'instances') request.relay = await identifyRelayBeforeBody(request, services);
       return;
     case 'agent':
-      if (access.relays) request.relay = (await relayOf(request, services)) ?? null;
+      if (access.relays) request.relay = (await identifyRelay(request, services)) ?? null;
       if (!request.relay) request.agent_session = await identifyAgent(request, access, services);
       return;
     case 'person': {
-      const person = await identify(request, services);
+      const person = await identifyPerson(request, services);
       request.person = person;
       if (!roleAtLeast(person.role, access.role))
         throw new ApiProblem(
@@ -172,6 +172,8 @@ export async function authorize(request: FastifyRequest, access: Access, service
           `This call needs the role ${access.role}; the token ${person.name} has ${person.role}.`,
         );
       if (access.tenants === 'none' && person.visibility.kind !== 'fleet') throw new ApiProblem('scope_insufficient');
+      const secret = bearerOf(request);
+      if (request.operation === 'metrics-get' && secret !== undefined) services.scrapers.remember(secret, person);
     }
   }
 }

@@ -9,15 +9,17 @@ import { newCorrelationId } from '../../base/ids.ts';
 import { ApiProblem, type ErrorCode } from '../../contract/errors/errors.ts';
 import { problemBody } from '../../contract/errors/problem-body.ts';
 import { isProtocolCall, sendProtocolError } from '../compat/serve.ts';
+import type { ApiSettings } from '../services.ts';
 import { correlationOf } from './correlation.ts';
 import { sendProblem } from './replies/problem-reply.ts';
+import { commonHeaders, hstsHeader, isNamedHost } from './replies/reply-headers.ts';
 
 const parserCodes: Record<string, ErrorCode> = {
   HPE_HEADER_OVERFLOW: 'headers_too_large',
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
-/** Closes the connection, which is unusable after bytes that were not HTTP. */
+/** Answers and closes the connection, which is unusable after bytes that were not HTTP. */
 export function answerBrokenBytes(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -31,6 +33,7 @@ export function answerBrokenBytes(error: Error & { code?: string }, socket: Sock
       'content-type: application/problem+json; charset=utf-8',
       `content-length: ${Buffer.byteLength(body)}`,
       `x-correlation-id: ${problem.correlation_id}`,
+      ...Object.entries(commonHeaders).map(([name, value]) => `${name}: ${value}`),
       'connection: close',
       '',
       body,
@@ -46,9 +49,13 @@ export function answerLate(socket: Socket): void {
   socket.destroySoon();
 }
 
-/** Fastify refuses these addresses before any hook runs. */
-export function answerBadAddress(error: Error, request: FastifyRequest, reply: FastifyReply): void {
-  request.correlation_id = correlationOf(request);
-  reply.header('x-correlation-id', request.correlation_id);
-  (isProtocolCall(request.url) ? sendProtocolError : sendProblem)(error, request, reply);
-}
+/** Fastify refuses these addresses before any hook runs, so the headers are set here. */
+export const answerBadAddress =
+  ({ secure_cookies }: Pick<ApiSettings, 'secure_cookies'>) =>
+  (error: Error, request: FastifyRequest, reply: FastifyReply): void => {
+    request.correlation_id = correlationOf(request);
+    reply.header('x-correlation-id', request.correlation_id);
+    reply.headers(commonHeaders);
+    if (secure_cookies && isNamedHost(request)) reply.headers(hstsHeader);
+    (isProtocolCall(request.url) ? sendProtocolError : sendProblem)(error, request, reply);
+  };

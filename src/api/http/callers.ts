@@ -14,6 +14,8 @@ export interface Person {
   expires_at: Date | null;
   /** The console session of the call; null for a bearer token. */
   session_id: string | null;
+  /** The database was away, so the token was not checked. The caller sees nothing of the fleet. */
+  is_unchecked?: true;
 }
 
 /** Forwards the heartbeats of a pool's machines. */
@@ -24,8 +26,8 @@ export interface Relay {
   expires_at: Date | null;
 }
 
-export const actorOf = (person: Pick<Person, 'token_id' | 'name'>): Actor => ({
+export const actorOf = ({ token_id, name }: Pick<Person | Relay, 'token_id' | 'name'>): Actor => ({
   kind: 'token',
-  id: person.token_id,
-  name: person.name,
+  id: token_id,
+  name,
 });

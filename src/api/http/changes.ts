@@ -11,7 +11,7 @@ import { canonicalJson } from '../../contract/canonical-json.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { type Transaction, withinTransaction } from '../../store/pg/database.ts';
-import { claimKey, type KeyScope, keepAnswer } from '../../store/pg/idempotency.ts';
+import { type KeyScope, reserveKey, storeReply } from '../../store/pg/idempotency.ts';
 import type { ApiServices } from '../services.ts';
 import { actorOf, type Person } from './callers.ts';
 
@@ -43,14 +43,14 @@ interface Answer {
   body: unknown;
 }
 
-/** Returns the answer to the first request with this key, if this is a retry. */
-async function storedAnswer(
+/** Returns the answer to the first request with this key; stores the key if it is new. */
+async function findEarlierAnswer(
   tx: Transaction,
   scope: KeyScope,
   request: FastifyRequest,
   services: ApiServices,
 ): Promise<Answer | undefined> {
-  const keyState = await claimKey(tx, scope, [hashOf(request, scope), formerHashOf(request)], now(services.clock));
+  const keyState = await reserveKey(tx, scope, [hashOf(request, scope), formerHashOf(request)], now(services.clock));
   switch (keyState.state) {
     case 'new':
       return undefined;
@@ -63,7 +63,7 @@ async function storedAnswer(
   }
 }
 
-/** Reads the ids that a call touched from its answer. */
+/** Reads from an answer the ids of the resources that the call concerned. */
 export function idsIn(answer: unknown): KnownIds {
   const { allocation, operation, node, residue, finding } = (answer ?? {}) as {
     allocation?: KnownIds;
@@ -122,7 +122,7 @@ export async function changeOnce(
   const afterCommit: (() => Promise<void>)[] = [];
   const { answer, isReplayed } = await services.db.transaction(async (tx) => {
     afterCommit.length = 0;
-    const earlierAnswer = scope && (await storedAnswer(tx, scope, request, services));
+    const earlierAnswer = scope && (await findEarlierAnswer(tx, scope, request, services));
     if (earlierAnswer) return { answer: earlierAnswer, isReplayed: true };
     const body = await work({
       ...services,
@@ -134,7 +134,7 @@ export async function changeOnce(
     });
     const answer = { status: body === undefined ? 204 : reply.statusCode, body };
     if (!isDryRun(request)) await recordServed(tx, request, person, answer, services);
-    if (scope) await keepAnswer(tx, scope, answer.status, body);
+    if (scope) await storeReply(tx, scope, answer.status, body);
     return { answer, isReplayed: false };
   });
   for (const act of afterCommit)

@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { secondsLater } from '../../base/clock.ts';
 
 export interface CredentialAge {
-  /** Expiry of a credential issued now; null if credentials do not expire. */
+  /** Expiry of a credential issued at this time; null if credentials do not expire. */
   expiryFrom(at: Date): Date | null;
   isExpired(expires_seconds: number): boolean;
   /** Whether an expired credential may still be exchanged for a new one. */

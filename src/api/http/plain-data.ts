@@ -13,7 +13,7 @@ export interface Fault {
 
 const isStorable = (text: string) => text.isWellFormed() && !text.includes('\0');
 
-const pointer = (key: string) =>
+const toPointer = (key: string) =>
   `/${key.toWellFormed().replaceAll('\0', '␀').replaceAll('~', '~0').replaceAll('/', '~1')}`;
 
 function isPlain(value: object): boolean {
@@ -23,9 +23,9 @@ function isPlain(value: object): boolean {
 }
 
 /** Finds the first part of `value` that is not plain data. */
-export const faultIn = (value: unknown): Fault | undefined => faultBelow(value, 0, { values: 0 });
+export const findFault = (value: unknown): Fault | undefined => findFaultBelow(value, 0, { values: 0 });
 
-function faultBelow(value: unknown, depth: number, count: { values: number }): Fault | undefined {
+function findFaultBelow(value: unknown, depth: number, count: { values: number }): Fault | undefined {
   if (++count.values > maxValues) return { path: '', message: `exceeds the limit of ${maxValues} values` };
   if (typeof value === 'string')
     return isStorable(value) ? undefined : { path: '', message: 'must be text without NUL and lone surrogates' };
@@ -36,9 +36,9 @@ function faultBelow(value: unknown, depth: number, count: { values: number }): F
   if (!isPlain(value)) return { path: '', message: 'must be plain data' };
   for (const key of Object.keys(value)) {
     const item = (value as Record<string, unknown>)[key];
-    if (key === '__proto__' || !isStorable(key)) return { path: pointer(key), message: 'must not have this name' };
-    const fault = faultBelow(item, depth + 1, count);
-    if (fault) return { ...fault, path: pointer(key) + fault.path };
+    if (key === '__proto__' || !isStorable(key)) return { path: toPointer(key), message: 'must not have this name' };
+    const fault = findFaultBelow(item, depth + 1, count);
+    if (fault) return { ...fault, path: toPointer(key) + fault.path };
   }
   return undefined;
 }

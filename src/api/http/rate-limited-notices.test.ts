@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { createRateLimitedNotices, maxTargets } from './rate-limited-notices.ts';
 
-const makeNotice = (what: string, target: string | null = null, actor = 'somebody') => ({ actor, what, target });
+const makeNotice = (kind: string, target: string | null = null, actor = 'somebody') => ({ actor, kind, target });
 
 test('admits the first notice, counts repeats, and reports the count after an hour', async () => {
   const clock = virtualClock(0);
@@ -30,11 +30,11 @@ test('counts each actor, target and kind of notice separately', () => {
 
 test('reports the size of a flood within the hour, in a few entries', () => {
   const notices = createRateLimitedNotices(virtualClock(0));
-  const admitted = Array.from({ length: 1000 }, () => notices.admit(makeNotice('a', 'x'))).filter(
+  const entries = Array.from({ length: 1000 }, () => notices.admit(makeNotice('a', 'x'))).filter(
     (each) => each !== undefined,
   );
-  expect(admitted).toHaveLength(4);
-  expect(admitted.reduce((sum, { repeats_since_last = 0 }) => sum + 1 + repeats_since_last, 0)).toBe(1000);
+  expect(entries).toHaveLength(4);
+  expect(entries.reduce((sum, { repeats_since_last = 0 }) => sum + 1 + repeats_since_last, 0)).toBe(1000);
 });
 
 test('names the targets of a scan up to a limit, and counts further ones', async () => {
@@ -43,9 +43,9 @@ test('names the targets of a scan up to a limit, and counts further ones', async
   const scan = (from: number, count: number) =>
     Array.from({ length: count }, (_, each) => notices.admit(makeNotice('a', `target ${from + each}`)));
   expect(scan(0, maxTargets).every((entry) => entry && !entry.of_many_targets)).toBe(true);
-  const unnamed = scan(maxTargets, 1000).filter((each) => each !== undefined);
-  expect(unnamed).toHaveLength(4);
-  expect(unnamed.every(({ of_many_targets }) => of_many_targets)).toBe(true);
+  const unnamedEntries = scan(maxTargets, 1000).filter((each) => each !== undefined);
+  expect(unnamedEntries).toHaveLength(4);
+  expect(unnamedEntries.every(({ of_many_targets }) => of_many_targets)).toBe(true);
   expect(notices.admit(makeNotice('a', 'target 0')), 'a named target is still counted separately').toBeUndefined();
   expect(notices.admit(makeNotice('a', 'target 0', 'another')), 'another actor is not affected').toEqual({});
   await clock.advance(3600_000);

@@ -22,8 +22,8 @@ export interface NoticeEntry {
 
 export interface Notice {
   actor: string;
-  /** The request and the reason of its refusal. */
-  what: string;
+  /** Notices of the same actor, kind and target are repeats. */
+  kind: string;
   target: string | null;
 }
 
@@ -38,19 +38,20 @@ const isPowerOfTen = (times: number) => /^10*$/.test(String(times));
 export interface RateLimitedNotices {
   /** The entry to record, or undefined if the notice is only counted. */
   admit(notice: Notice): NoticeEntry | undefined;
-  /** Call if the entry could not be recorded: admits the next such notice, with both counted. */
+  /** Call if the entry could not be recorded. The next notice is then admitted and counts both. */
   undo(notice: Notice, entry: NoticeEntry): void;
 }
 
-const keyOf = ({ actor, what, target }: Notice) => JSON.stringify([actor, what, target]);
-const keyOfMany = ({ actor, what }: Notice) => JSON.stringify([actor, what]);
+const keyOf = ({ actor, kind, target }: Notice) => JSON.stringify([actor, kind, target]);
+const keyOfMany = ({ actor, kind }: Notice) => JSON.stringify([actor, kind]);
 
 export function createRateLimitedNotices(clock: Clock): RateLimitedNotices {
   const countsByKey = new Map<string, NoticeCount>();
   const targetsByActor = new Map<string, { since: number; count: number }>();
   const isFresh = (since: number) => clock.nowMs() - since < windowMs;
 
-  function triesTooMany(actor: string): boolean {
+  /** Counts a new target of the actor. Returns whether the actor has tried too many. */
+  function countTarget(actor: string): boolean {
     const targets = targetsByActor.get(actor);
     if (!targets || !isFresh(targets.since)) {
       targetsByActor.set(actor, { since: clock.nowMs(), count: 1 });
@@ -60,7 +61,7 @@ export function createRateLimitedNotices(clock: Clock): RateLimitedNotices {
     return targets.count > maxTargets;
   }
 
-  function count(key: string): NoticeEntry | undefined {
+  function countNotice(key: string): NoticeEntry | undefined {
     const noticeCount = countsByKey.get(key);
     if (noticeCount && isFresh(noticeCount.since)) {
       noticeCount.times++;
@@ -83,8 +84,8 @@ export function createRateLimitedNotices(clock: Clock): RateLimitedNotices {
       const key = keyOf(notice);
       const noticeCount = countsByKey.get(key);
       const isNew = notice.target !== null && !(noticeCount && isFresh(noticeCount.since));
-      if (!isNew || !triesTooMany(notice.actor)) return count(key);
-      const entry = count(keyOfMany(notice));
+      if (!isNew || !countTarget(notice.actor)) return countNotice(key);
+      const entry = countNotice(keyOfMany(notice));
       return entry && { ...entry, of_many_targets: true };
     },
     undo(notice, { of_many_targets, repeats_since_last = 0 }) {

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { expect, test, vi } from 'vitest';
-import { dropBody, requestedAction } from './refused-action.ts';
+import { dropBody, readRequestedAction } from './refused-action.ts';
 
 const requestWith = (body: unknown) => {
   const resume = vi.fn();
@@ -14,9 +14,9 @@ test('drops the body of a refused request except for the fields of its record', 
     dry_run: true,
     labels: { large: 'x'.repeat(100_000) },
   });
-  const before = requestedAction(request);
+  const before = readRequestedAction(request);
   dropBody(request);
-  expect(requestedAction(request)).toEqual(before);
+  expect(readRequestedAction(request)).toEqual(before);
   expect(JSON.stringify(request.body).length).toBeLessThan(200);
   expect(resume).toHaveBeenCalledOnce();
 });

@@ -7,7 +7,7 @@ import { Compile } from 'typebox/compile';
 import { type KnownIds, kindOfId } from '../../base/ids.ts';
 import { Id } from '../../contract/primitives.ts';
 import { canSee, wholeFleet } from '../../lifecycle/visibility.ts';
-import { operationRow } from '../../store/operations/operations.ts';
+import { readOperationRow } from '../../store/operations/operations.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 import { allocationRow } from '../../store/rows/allocations.ts';
 import { findingRow } from '../../store/rows/findings.ts';
@@ -30,7 +30,7 @@ const idShape = Compile(Id);
 const nameOrNull = (value: unknown): string | null => (idShape.Check(value) ? (value as string) : null);
 
 /** A refused request may have an unchecked address and an unread body. */
-export function requestedAction({ params, body, operation, method }: FastifyRequest): RequestedAction {
+export function readRequestedAction({ params, body, operation, method }: FastifyRequest): RequestedAction {
   const address = (params ?? {}) as Record<string, unknown>;
   const fields = (typeof body === 'object' && body ? body : {}) as Record<string, unknown>;
   return {
@@ -55,17 +55,16 @@ export function dropBody(request: FastifyRequest): void {
 const lookups: Record<string, (db: Queryable, id: string) => Promise<object | undefined>> = {
   node: (db, id) => readNode(db, id, wholeFleet),
   allocation: (db, id) => allocationRow(db, id),
-  workflow: (db, id) => operationRow(db, id),
+  workflow: (db, id) => readOperationRow(db, id),
   residue: (db, id) => residueRow(db, id),
   finding: (db, id) => findingRow(db, id),
 };
 
 /**
- * Returns the ids for a fact about this target. Tenants can read all facts with the id of their
- * allocation. If a person of another tenant was refused there, only the fleet's operators may see
- * who it was, so the allocation is left out.
+ * Returns the ids for a fact about this target. A tenant can read every fact with the id of its
+ * allocation, so the refusal of another tenant's person omits that id.
  */
-export async function idsOfTarget(target_id: string | null, person: Person | null, db: Queryable): Promise<KnownIds> {
+export async function findTargetIds(target_id: string | null, person: Person | null, db: Queryable): Promise<KnownIds> {
   if (target_id === null || !person) return {};
   const kind = kindOfId(target_id);
   const target = (await lookups[kind ?? '']?.(db, target_id)) as KnownIds | undefined;

@@ -1,14 +1,14 @@
 /** Builds the trace span of a request, and collects the ids for the span and the log line. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
-import type { KnownIds } from '../../base/ids.ts';
+import { idFieldOf, type KnownIds } from '../../base/ids.ts';
 import { newSpanId, parseTraceparent, type Span, traceIdOf, traceparentOf } from '../../base/telemetry/trace.ts';
 import { type ProtocolOperation, protocolPath, protocolRoutes } from '../../contract/compat/routes.ts';
 import { type OperationName, routes } from '../../contract/routes.ts';
 
 /**
- * Traces people's requests, and other requests only if their `traceparent` asks for it: agents
- * repeat the same calls every few seconds.
+ * A `traceparent` decides whether its request is traced. Without one, only people's requests are:
+ * agents repeat the same calls every few seconds.
  */
 export function isTraced(request: FastifyRequest): boolean {
   const parent = parseTraceparent(request.headers.traceparent);
@@ -22,17 +22,10 @@ export function beginSpan(request: FastifyRequest): string {
   return traceparentOf({ trace_id: traceIdOf(request.correlation_id), span_id: request.span_id, sampled });
 }
 
-const fieldByPrefix: Record<string, keyof KnownIds> = {
-  node: 'node_id',
-  inst: 'node_instance_id',
-  alloc: 'allocation_id',
-  op: 'workflow_id',
-};
-
 /** The prefix of an id in the address shows its kind. */
 function idInAddress(request: FastifyRequest): KnownIds {
   const { id } = (request.params ?? {}) as { id?: unknown };
-  const field = typeof id === 'string' ? fieldByPrefix[id.slice(0, id.indexOf('_'))] : undefined;
+  const field = typeof id === 'string' ? idFieldOf(id) : undefined;
   return field ? { [field]: id } : {};
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { trustedProxies } from '../../base/network/trusted-proxies.ts';
 import { networkOf, requestedHost, sourceAddress } from './source-address.ts';
 
-/** Returns the address that a real server sees for a request with this socket and header. */
+/** Returns `sourceAddress` of an injected request with this socket address and header. */
 async function addressOf(proxies: string[], socket: string, forwarded?: string): Promise<string> {
   const app = Fastify();
   app.decorate('proxies', trustedProxies(proxies));
@@ -30,7 +30,7 @@ describe('the address of a caller', () => {
       { proxies: ['10.0.0.1'], socket: '10.0.0.1', forwarded: '1.1.1.1, 192.0.2.7', expected: '192.0.2.7' },
     ],
     [
-      'is the first one before a chain of trusted proxies',
+      'is the nearest one that is not a trusted proxy',
       { proxies: ['10.0.0.0/8'], socket: '10.0.0.1', forwarded: '1.1.1.1, 192.0.2.7, 10.0.0.9', expected: '192.0.2.7' },
     ],
     [
@@ -43,7 +43,7 @@ describe('the address of a caller', () => {
     ],
     ['has no port', { proxies: ['loopback'], socket: '127.0.0.1', forwarded: '192.0.2.7:4711', expected: '192.0.2.7' }],
     [
-      'has no port if it is IPv6',
+      'has no port and no brackets if it is IPv6',
       { proxies: ['loopback'], socket: '::1', forwarded: '[2001:DB8::1]:4711', expected: '2001:db8::1' },
     ],
     [
@@ -76,6 +76,6 @@ test.for([
   ['2001:db8:0:1:aaaa:bbbb:cccc:dddd', '2001:db8:0:1::/64'],
   ['2001:db8::7', '2001:db8:0:0::/64'],
   ['::1', '0:0:0:0::/64'],
-])('limits %s as the network %s', ([address = '', network]) => {
+])('counts %s under the network %s for rate limits', ([address = '', network]) => {
   expect(networkOf(address)).toBe(network);
 });

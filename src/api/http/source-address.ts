@@ -1,6 +1,6 @@
 /**
- * Finds out where a request came from. No other file reads X-Forwarded-*, since these headers count
- * only if they come from a trusted proxy.
+ * Finds out where a request came from. Only this file uses the values of X-Forwarded-*, and only
+ * if they come from a trusted proxy.
  */
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';

@@ -34,7 +34,7 @@ export async function serveDocs(app: FastifyInstance, version: string): Promise<
 /** Below these prefixes, an unknown address gets a problem instead of the console. */
 const programPrefixes = ['/v1', '/docs', '/compat', '/metrics', '/healthz', '/readyz', '/openapi.json'];
 
-/** The console routes in the browser, so every other address gets the same page. */
+/** The console routes in the browser, so every address outside these prefixes gets its page. */
 export function isConsolePage(request: FastifyRequest, directory: string | null): boolean {
   const path = pathOf(request);
   return (
@@ -45,8 +45,8 @@ export function isConsolePage(request: FastifyRequest, directory: string | null)
   );
 }
 
-const headersFor = (caching: string) => (reply: { header(name: string, value: string): unknown }) => {
-  reply.header('cache-control', caching);
+const headersFor = (cacheControl: string) => (reply: { header(name: string, value: string): unknown }) => {
+  reply.header('cache-control', cacheControl);
   reply.header('content-security-policy', contentSecurityPolicy);
 };
 

@@ -28,14 +28,14 @@ test('reports a blank text as blank, not as a violated pattern', () => {
   expect(() => checkReason({ reason: ' \t ' })).toThrow('/body/reason must not be blank');
 });
 
-const list = compileCheck(
+const checkList = compileCheck(
   Type.Object({ items: Type.Array(Type.Object({ a: Type.Number() }, strict), { maxItems: 1_000 }) }),
   'body',
 );
 const itemsOf = (count: number, item: unknown) => ({ items: Array.from({ length: count }, () => item) });
 
 test('refuses a long list by its first errors, its length or its number of values', () => {
-  expect(() => list(itemsOf(900, { a: 'x' }))).toThrow('/body/items/0/a must be number');
-  expect(() => list(itemsOf(1_001, { a: 1 }))).toThrow('/body/items must not have more than 1000 items');
-  expect(() => list(itemsOf(60_000, {}))).toThrow('exceeds the limit of 50000 values');
+  expect(() => checkList(itemsOf(900, { a: 'x' }))).toThrow('/body/items/0/a must be number');
+  expect(() => checkList(itemsOf(1_001, { a: 1 }))).toThrow('/body/items must not have more than 1000 items');
+  expect(() => checkList(itemsOf(60_000, {}))).toThrow('exceeds the limit of 50000 values');
 });

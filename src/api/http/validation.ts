@@ -4,7 +4,7 @@ import { Compile } from 'typebox/compile';
 import { ApiProblem, type ErrorCode } from '../../contract/errors/errors.ts';
 import { notBlank } from '../../contract/primitives.ts';
 import type { Refusal } from '../../contract/route.ts';
-import { faultIn } from './plain-data.ts';
+import { findFault } from './plain-data.ts';
 
 export type Check = (value: unknown) => unknown;
 
@@ -58,7 +58,7 @@ function isReportedAtKey({ keyword, instancePath, params }: SchemaError, errors:
   return keys.length > 0 && keys.every((key) => keyPaths.has(`${instancePath}/${key}`));
 }
 
-const fieldErrors = (errors: SchemaError[], where: string): FieldError[] =>
+const toFieldErrors = (errors: SchemaError[], where: string): FieldError[] =>
   errors
     .filter((error) => !isReportedAtKey(error, errors))
     .slice(0, maxErrors)
@@ -118,6 +118,8 @@ function validatorOf(schema: TSchema): Validator {
 
 const maxItems = 200;
 const maxItemsInList = 20;
+/** Above the 4096 items that a schema allows at most, so that a longer list still fails. */
+const maxItemsForLength = 5_000;
 
 /** The validator takes far longer to list errors than to find that there are any. */
 function truncate(value: unknown, max = maxItems): unknown {
@@ -131,9 +133,9 @@ function truncate(value: unknown, max = maxItems): unknown {
  * Validates the beginning of long lists first, which usually finds the error. If it finds none,
  * validates more of each list, to find lists that are too long.
  */
-function firstErrors(validator: Validator, value: unknown): SchemaError[] {
+function findFirstErrors(validator: Validator, value: unknown): SchemaError[] {
   const errors = validator.Errors(truncate(value));
-  return errors.length > 0 ? errors : validator.Errors(truncate(value, 5_000));
+  return errors.length > 0 ? errors : validator.Errors(truncate(value, maxItemsForLength));
 }
 
 /** The check returns the value if it matches, and throws a problem that names the wrong fields. */
@@ -151,13 +153,13 @@ export function compileCheck(
   };
   return (input) => {
     const value = isText ? { ...(input as object) } : input;
-    const fault = faultIn(value);
+    const fault = findFault(value);
     if (fault) throw refuse([{ ...fault, path: shorten(`/${where}${fault.path}`, maxPathLength) }]);
     const parsedValue = isText ? parseTexts(schema, value as Record<string, unknown>) : value;
     const validator = validatorOf(schema);
     if (validator.Check(parsedValue)) return parsedValue;
-    const errors = firstErrors(validator, parsedValue);
-    throw refuse(fieldErrors(errors, `/${where}`), codeOf(errors[0], refusals));
+    const errors = findFirstErrors(validator, parsedValue);
+    throw refuse(toFieldErrors(errors, `/${where}`), codeOf(errors[0], refusals));
   };
 }
 
@@ -166,6 +168,6 @@ export function compileReply(schema: TSchema): (value: unknown) => void {
   return (value) => {
     const validator = validatorOf(schema);
     if (validator.Check(value)) return;
-    throw new Error(`a reply does not match its schema: ${JSON.stringify(fieldErrors(validator.Errors(value), ''))}`);
+    throw new Error(`a reply does not match its schema: ${JSON.stringify(toFieldErrors(validator.Errors(value), ''))}`);
   };
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts';
 export interface LogArrivals {
   announce(node_id: string): void;
   /** Resolves when the next lines arrive, or after `maxMs`. */
-  next(node_id: string, maxMs: number): Promise<void>;
+  waitForLines(node_id: string, maxMs: number): Promise<void>;
 }
 
 export function createLogArrivals(clock: Clock): LogArrivals {
@@ -13,7 +13,7 @@ export function createLogArrivals(clock: Clock): LogArrivals {
     announce(node_id) {
       for (const wake of waiting.get(node_id) ?? []) wake();
     },
-    next: (node_id, maxMs) =>
+    waitForLines: (node_id, maxMs) =>
       new Promise((resolve) => {
         const followers = waiting.get(node_id) ?? new Set();
         waiting.set(node_id, followers);

@@ -24,31 +24,36 @@ const defaultMaxBytes = 64 * 1024 * 1024;
 const maxBatchesPerNode = 2;
 const retryAfterSeconds = 1;
 
-export function createLogIntake(maxHeldBytes = defaultMaxBytes): LogIntake {
-  const inProgress = new Map<string, number>();
+/** The pause between tries while a restored server only observes. */
+const observingRetrySeconds = 30;
+
+export function createLogIntake(maxHeldBytes = defaultMaxBytes, isObserving = () => false): LogIntake {
+  const batchesByNode = new Map<string, number>();
   let held_bytes = 0;
   let refused = 0;
 
-  const refuse = (detail: string) => {
+  const refuse = (detail: string, retry_after_seconds = retryAfterSeconds) => {
     refused++;
-    throw new ApiProblem('logs_slow_down', { detail, retry_after_seconds: retryAfterSeconds });
+    throw new ApiProblem('logs_slow_down', { detail, retry_after_seconds });
   };
 
   return {
     admit(request, reply, maxBytes) {
+      // The restored rows may name a former tenant, who must not see the lines of the present one.
+      if (isObserving()) refuse('The database was restored; lines are stored later.', observingRetrySeconds);
       const node = request.agent_session?.node_instance_id ?? '';
       const bytes = declaredBytes(request, maxBytes);
-      const batches = inProgress.get(node) ?? 0;
+      const batches = batchesByNode.get(node) ?? 0;
       if (batches >= maxBatchesPerNode) refuse(`${batches} batches of this node are already in progress.`);
       if (held_bytes > 0 && held_bytes + bytes > maxHeldBytes)
         refuse(`${held_bytes} bytes of log lines are waiting to be stored.`);
       held_bytes += bytes;
-      inProgress.set(node, batches + 1);
+      batchesByNode.set(node, batches + 1);
       onClose(reply, () => {
         held_bytes -= bytes;
-        const remaining = (inProgress.get(node) ?? 1) - 1;
-        if (remaining > 0) inProgress.set(node, remaining);
-        else inProgress.delete(node);
+        const remaining = (batchesByNode.get(node) ?? 1) - 1;
+        if (remaining > 0) batchesByNode.set(node, remaining);
+        else batchesByNode.delete(node);
       });
     },
     figures: () => ({ held_bytes, refused }),

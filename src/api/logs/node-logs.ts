@@ -7,7 +7,8 @@ import type { ServerSettings } from '../../base/settings/settings.ts';
 import type { Log } from '../../base/telemetry/log.ts';
 import { openLogForwarders } from '../../base/telemetry/log-forwarder.ts';
 import type { LogSettings } from '../../lifecycle/limits/retention.ts';
-import { createLogWriter, forwardedLines, type StoredLines } from '../../store/logs/log-writer.ts';
+import type { RestorationWatch } from '../../store/backup/restoration-watch.ts';
+import { createLogWriter, type StoredLines, toForwardedLines } from '../../store/logs/log-writer.ts';
 import type { Database } from '../../store/pg/database.ts';
 import type { PoolRedactors } from '../../store/rows/secrets/pool-redactors.ts';
 import type { ReplicaFigures } from '../metrics.ts';
@@ -29,14 +30,15 @@ export function openNodeLogs(parts: {
   log: Log;
   settings: ServerSettings;
   limits: LogSettings;
+  restoration: RestorationWatch;
 }): NodeLogs {
-  const { db, pool_redactors, clock, log, settings, limits } = parts;
+  const { db, pool_redactors, clock, log, settings, limits, restoration } = parts;
   const forwarders = openLogForwarders(settings, { clock, log });
   const onStored = (stored: StoredLines) => {
-    const lines = forwardedLines(stored);
+    const lines = toForwardedLines(stored);
     for (const each of forwarders) each.take(lines);
   };
-  const intake = createLogIntake();
+  const intake = createLogIntake(undefined, restoration.isObserving);
   const logs = createLogWriter({
     db,
     pool_redactors,

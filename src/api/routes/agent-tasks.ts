@@ -6,17 +6,17 @@ import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts
 import { answerTask, renewLease } from '../../store/agents/tasks.ts';
 import type { Handlers } from '../services.ts';
 import { waitForFact } from '../stream/wait-for-fact.ts';
-import { leaseSigned } from '../task-delivery.ts';
+import { leaseSignedTask } from '../task-delivery.ts';
 
-/** Statuses in which the node may still get teardown tasks. */
-const beingTornDown: readonly NodeStatus[] = ['draining', 'cleaning'];
+/** In these statuses, a node without a task is not refused: a teardown task may follow. */
+const teardownStatuses: readonly NodeStatus[] = ['draining', 'cleaning'];
 
 /**
- * A fenced node still gets the tasks of its release and cleanup, even while it is quarantined. It
- * is refused only after it has waited and got no task.
+ * A fenced node still gets the tasks of its release and cleanup, even while it is quarantined, so
+ * it is refused only after it has waited and got no task.
  */
 function refuseFenced({ node_status }: AgentSession): void {
-  if (isFenced(node_status) && !beingTornDown.includes(node_status))
+  if (isFenced(node_status) && !teardownStatuses.includes(node_status))
     throw new ApiProblem('node_fenced', `The node is ${node_status}; it only gets tasks of its release.`);
 }
 
@@ -45,7 +45,7 @@ export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-p
             )
           : undefined;
       // A task sent to a closed connection would be stuck until its lease ends.
-      const task = request.raw.destroyed ? undefined : await leaseSigned(session, services, { polled_at, idle });
+      const task = request.raw.destroyed ? undefined : await leaseSignedTask(session, services, { polled_at, idle });
       if (task) return { task };
       if (!nextFact || request.raw.destroyed) {
         refuseFenced(session);

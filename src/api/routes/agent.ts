@@ -14,12 +14,12 @@ import { rotateCredential } from '../../store/agents/credentials/rotate.ts';
 import { reportPrerequisites } from '../../store/agents/prerequisites.ts';
 import { register } from '../../store/agents/register.ts';
 import { recordOutsideFacts } from '../../store/evidence/evidence.ts';
-import { lastStoredSeq } from '../../store/logs/node-logs.ts';
+import { readLastStoredSeq } from '../../store/logs/node-logs.ts';
 import { nodeRow } from '../../store/rows/nodes.ts';
 import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
 import { acceptBatch, relaySource, reportRefusedBatch } from '../heartbeats/accept-batch.ts';
 import { acceptSingleBeat } from '../heartbeats/accept-beat.ts';
-import { bearerOf, RelayRefused, relayOf } from '../http/auth.ts';
+import { bearerOf, identifyRelay, RelayRefused } from '../http/auth.ts';
 import { sourceNetwork } from '../http/source-address.ts';
 import { compileCheck } from '../http/validation.ts';
 import type { LookupSource } from '../limits/quotas/request-rates.ts';
@@ -34,15 +34,15 @@ const checkLine = compileCheck(ShippedLine, 'body');
  */
 const maxAheadMs = 5 * 60_000;
 
-function refuseFuture(stages: BootStage[], path: string, services: ApiServices): void {
+function refuseFutureStages(stages: BootStage[], path: string, services: ApiServices): void {
   const latestMs = services.clock.nowMs() + maxAheadMs;
   const index = stages.findIndex(({ started_at }) => started_at !== undefined && Date.parse(started_at) > latestMs);
   const stage = stages[index];
   if (!stage) return;
-  const at = `${path}/${index}/started_at`;
+  const errorPath = `${path}/${index}/started_at`;
   throw new ApiProblem('claim_from_future', {
     detail: `Boot stage ${stage.name} started at ${stage.started_at}, but the server's clock shows ${now(services.clock).toISOString()}.`,
-    errors: [{ path: at, message: 'must not be more than 5 minutes ahead' }],
+    errors: [{ path: errorPath, message: 'must not be more than 5 minutes ahead' }],
   });
 }
 
@@ -74,11 +74,20 @@ function parseLinesOfFenced(body: unknown, reason: string): ShippedLine[] {
   }
 }
 
-const taskKeys = ({ installation }: ApiServices) => ({
+const taskKeysWire = ({ installation }: ApiServices) => ({
   task_keys: installation.task_keys,
   former_task_keys: installation.former_task_keys,
   task_key_refresh_seconds: installation.task_key_refresh_seconds,
 });
+
+/**
+ * An agent that is fenced ends its workload. After a restore the rows may be wrong about that, so
+ * the agent asks again later.
+ */
+const unfencedError = (error: unknown): unknown =>
+  error instanceof ApiProblem && error.code === 'instance_fenced'
+    ? new ApiProblem('enrollment_pending', { retry_after_seconds: 30 })
+    : error;
 
 type AgentRoutes =
   | 'agent-bundle'
@@ -107,9 +116,9 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
   },
   async 'agent-register'({ body, request, reply, correlation_id }, services) {
     const at = now(services.clock);
-    refuseFuture(body.boot?.stages ?? [], '/body/boot/stages', services);
+    refuseFutureStages(body.boot?.stages ?? [], '/body/boot/stages', services);
     const credential = bearerOf(request);
-    const known = credential ? await services.sessions.instance(credential, at) : undefined;
+    const known = credential ? await services.sessions.readInstance(credential, at) : undefined;
     if (credential !== undefined && !known) throw new ApiProblem('credential_unknown');
     const { credential_age } = services;
     if (
@@ -119,7 +128,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       throw new ApiProblem('credential_expired');
     const { writeLimits, db } = services;
     const writer = registrationWriter(request, body, known, services);
-    const registered = await writeLimits.whileReserved(writer, registrationCost, () =>
+    const registration = await writeLimits.whileReserved(writer, registrationCost, () =>
       register(db, body, known, {
         account: { charge: (rows, bytes) => writeLimits.charge(writer, rows, bytes) },
         clock: services.clock,
@@ -128,28 +137,32 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
         installation: services.installation,
         correlation_id,
         credential_expires_at: body.rotates_credential ? credential_age.expiryFrom(at) : null,
+      }).catch((error: unknown) => {
+        throw services.restoration.isObserving() ? unfencedError(error) : error;
       }),
     );
     if (body.boot)
       await storeBootStages(
-        writeLimits.database(db, instanceWriter(registered)),
-        { ...registered, correlation_id },
+        writeLimits.database(db, instanceWriter(registration)),
+        { ...registration, correlation_id },
         body.boot.stages,
         at,
         services.environment,
       );
-    services.sessions.forget(registered.node_instance_id);
-    if (!registered.first) reply.status(200);
-    const log_acknowledged_seq = registered.first ? 0 : await lastStoredSeq(services.db, registered.node_instance_id);
+    services.sessions.forget(registration.node_instance_id);
+    if (!registration.first) reply.status(200);
+    const log_acknowledged_seq = registration.first
+      ? 0
+      : await readLastStoredSeq(services.db, registration.node_instance_id);
     return {
-      node_id: registered.node_id,
-      node_instance_id: registered.node_instance_id,
-      ...(registered.credential && { credential: registered.credential }),
-      credential_expires_at: registered.credential_expires_at?.toISOString() ?? null,
-      ...taskKeys(services),
-      heartbeat_interval_seconds: registered.heartbeat_interval_seconds,
-      deadline_at: registered.deadline_at?.toISOString() ?? null,
-      requires: registered.requires,
+      node_id: registration.node_id,
+      node_instance_id: registration.node_instance_id,
+      ...(registration.credential && { credential: registration.credential }),
+      credential_expires_at: registration.credential_expires_at?.toISOString() ?? null,
+      ...taskKeysWire(services),
+      heartbeat_interval_seconds: registration.heartbeat_interval_seconds,
+      deadline_at: registration.deadline_at?.toISOString() ?? null,
+      requires: registration.requires,
       log_acknowledged_seq,
     };
   },
@@ -158,7 +171,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     const address: LookupSource = { kind: 'address', id: sourceNetwork(request) };
     const findRelay = async () => {
       try {
-        return await relayOf(request, services);
+        return await identifyRelay(request, services);
       } catch (error) {
         if (error instanceof RelayRefused && isBeatRefusal(error.code))
           await reportRefusedBatch(body.beats, { relay: error.relay, code: error.code, source: address }, services);
@@ -182,7 +195,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     return { acknowledged_seq };
   },
   async 'agent-boot'({ agent, body }, services) {
-    refuseFuture(body.stages, '/body/stages', services);
+    refuseFutureStages(body.stages, '/body/stages', services);
     await storeBootStages(services.db, agent(), body.stages, now(services.clock), services.environment);
     return { ok: true };
   },
@@ -196,7 +209,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       now(services.clock),
       services.environment,
     );
-    if (!status) throw fencedProblem(await services.sessions.whyFenced(node_instance_id));
+    if (!status) throw fencedProblem(await services.sessions.forgetFenced(node_instance_id));
     session.node_status = status;
     return { ok: true };
   },
@@ -214,8 +227,8 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       node_instance_id,
       correlation_id: nodeCorrelationId ?? correlation_id,
     }));
-    // Read the tenant from the node's row: the cached session may still hold the former tenant, who
-    // must not see these facts.
+    // Look up the allocation that holds the node now: the cached session may still name the former
+    // one, whose tenant must not see these facts.
     await services.db.transaction(async (tx) => {
       await fillAllocationIds(tx, facts);
       await recordOutsideFacts(tx, 'node', facts);
@@ -235,5 +248,5 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     });
     return { credential, credential_expires_at: expires_at?.toISOString() ?? null };
   },
-  'agent-task-keys': async (_, services) => taskKeys(services),
+  'agent-task-keys': async (_, services) => taskKeysWire(services),
 };

@@ -5,7 +5,7 @@ import type { OperationName } from '../../contract/routes.ts';
 import { offeredAllocationActions } from '../../lifecycle/actions/allocation-actions.ts';
 import { canSee, tenantOnly, type Visibility } from '../../lifecycle/visibility.ts';
 import type { Prediction } from '../../operations/actions/action.ts';
-import { allocationSubject } from '../../operations/actions/action-subjects.ts';
+import { readAllocationSubject } from '../../operations/actions/action-subjects.ts';
 import { actOnAllocation } from '../../operations/actions/allocation-actions.ts';
 import { requestRelease } from '../../operations/release/release-requests.ts';
 import { requestAllocation, requestCancel, requestOperationRetry, requestRetry } from '../../operations/requests.ts';
@@ -14,7 +14,7 @@ import { listOperations, readOperation } from '../../store/operations/operations
 import { listAllocations, readAllocation } from '../../store/rows/allocations.ts';
 import { actorOf, type Person } from '../http/callers.ts';
 import { pageOf } from '../http/paging.ts';
-import { missing, missingOperation } from '../http/replies/gone.ts';
+import { notFoundProblem, operationNotFoundProblem } from '../http/replies/gone.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
 
 export const callerOf = (call: Pick<Call<OperationName>, 'person' | 'correlation_id'>, reason?: string): Caller => ({
@@ -26,13 +26,13 @@ export const callerOf = (call: Pick<Call<OperationName>, 'person' | 'correlation
 
 async function mustFindAllocation(id: string, visibility: Visibility, services: ApiServices) {
   const allocation = await readAllocation(services.db, id, visibility, now(services.clock));
-  if (!allocation) throw await missing('allocation', id, visibility, services);
+  if (!allocation) throw await notFoundProblem('allocation', id, visibility, services);
   return allocation;
 }
 
 async function mustFindOperation(id: string, visibility: Visibility, services: ApiServices) {
   const operation = await readOperation(services.db, id, visibility, now(services.clock));
-  if (!operation) throw missingOperation(id, services);
+  if (!operation) throw operationNotFoundProblem(id, services);
   return operation;
 }
 
@@ -52,13 +52,13 @@ export const predictionWire = <Status extends string>(prediction: Prediction<Sta
 });
 
 /** The operation that an action queued, if any. */
-export const operationOf = async (
+export const readQueuedOperation = async (
   { workflow_id }: { workflow_id?: string | undefined },
   { visibility }: Person,
   services: ApiServices,
 ) => (workflow_id ? mustFindOperation(workflow_id, visibility, services) : null);
 
-/** The reply to a request for an allocation: the allocation and the operation that works on it. */
+/** The reply to a create, release or retry: the allocation and the operation that works on it. */
 const allocationReply = async (ids: AllocationOperation, { visibility }: Person, services: ApiServices) => ({
   allocation: await mustFindAllocation(ids.allocation_id, visibility, services),
   operation: await mustFindOperation(ids.workflow_id, visibility, services),
@@ -100,7 +100,7 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
     ),
   async 'allocation-actions'({ params, person }, services) {
     const allocation = await mustFindAllocation(params.id, person().visibility, services);
-    const subject = await allocationSubject(services.db, allocation);
+    const subject = await readAllocationSubject(services.db, allocation);
     return { items: offeredAllocationActions(subject, person()) };
   },
   async 'allocation-act'(call, services) {
@@ -108,7 +108,7 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
     const outcome = await actOnAllocation(services, id, action, call.body, callerOf(call, call.body.reason));
     return {
       allocation: await mustFindAllocation(id, call.person().visibility, services),
-      operation: await operationOf(outcome, call.person(), services),
+      operation: await readQueuedOperation(outcome, call.person(), services),
       dry_run: call.body.dry_run ?? false,
       predicts: predictionWire(outcome),
     };

@@ -10,14 +10,19 @@ import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
 import { bandedCompletion, estimateSurvival } from '../../lifecycle/boots/survival.ts';
 import { falseKillShare } from '../../lifecycle/boots/what-if.ts';
 import type { BudgetPhase } from '../../lifecycle/model/states.ts';
-import { bootsSinceChange, imageOf, newestBootSamples, runningBoots } from '../../store/boots/boot-samples.ts';
-import { openBrakeHold } from '../../store/boots/learned-budgets.ts';
-import { whatIfOnRecord } from '../../store/boots/what-if.ts';
+import {
+  countBootsSinceChange,
+  imageOf,
+  listNewestBootSamples,
+  listRunningBoots,
+} from '../../store/boots/boot-samples.ts';
+import { findOpenBrakeHold } from '../../store/boots/learned-budgets.ts';
+import { computeWhatIf } from '../../store/boots/what-if.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import {
   currentPool,
   declarePool,
-  forgetLearned,
+  discardLearnedBudget,
   type PoolRow,
   readGenerationTime,
   readPool,
@@ -26,46 +31,46 @@ import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import { actorOf } from '../http/callers.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 
-const notFound = (name: string) => new ApiProblem('pool_not_found', `There is no pool named ${name}.`);
+const poolNotFoundProblem = (name: string) => new ApiProblem('pool_not_found', `There is no pool named ${name}.`);
 
 async function mustFindPool(name: string, services: ApiServices): Promise<PoolRow> {
   const pool = await currentPool(services.db, name);
-  if (!pool) throw notFound(name);
+  if (!pool) throw poolNotFoundProblem(name);
   return pool;
 }
 
-const budgetNow = (phase: BudgetPhase, pool: PoolRow, services: ApiServices) =>
+const currentBudgetOf = (phase: BudgetPhase, pool: PoolRow, services: ApiServices) =>
   budgetOf(phase, pool.document, services.environment, null);
 
-async function learningOf(pool: PoolRow, services: ApiServices) {
+async function readLearning(pool: PoolRow, services: ApiServices) {
   const { learned, budgets } = pool.document;
   if (budgets?.policy !== 'learned' || !learned) return null;
   const { aim_seconds, because, stratum, completions, considered_at } = learned;
-  const hold = await openBrakeHold(services.db, pool);
+  const hold = await findOpenBrakeHold(services.db, pool);
   const frozen = hold ? `the brake has held since ${hold.since.toISOString()}: ${hold.reason}` : null;
   return { aim_seconds, because, stratum, completions, considered_at, frozen };
 }
 
-async function phaseOf(phase: SamplePhase, pool: PoolRow, services: ApiServices) {
+async function readPhase(phase: SamplePhase, pool: PoolRow, services: ApiServices) {
   const { db } = services;
-  const samples = await newestBootSamples(db, pool.name, phase);
-  const running = await runningBoots(db, pool.name, phase, now(services.clock));
+  const samples = await listNewestBootSamples(db, pool.name, phase);
+  const running = await listRunningBoots(db, pool.name, phase, now(services.clock));
   const steps = estimateSurvival([...samples, ...running]);
-  const budget = budgetNow(phase, pool, services);
+  const budget = currentBudgetOf(phase, pool, services);
   const [p50, p90, p99] = [0.5, 0.9, 0.99].map((quantile) => bandedCompletion(steps, quantile));
   const bandOf = (quantile: typeof p50) => ({
     low_seconds: quantile?.low ?? null,
     high_seconds: quantile?.high ?? null,
   });
-  const change = await bootsSinceChange(db, pool.name, phase);
+  const change = await countBootsSinceChange(db, pool.name, phase);
   return {
     phase,
     budget_seconds: budget.seconds,
     budget_source: budget.source,
     // Both phases have the same rescue budget.
-    rescue_seconds: budgetNow('rescue', pool, services).seconds,
+    rescue_seconds: currentBudgetOf('rescue', pool, services).seconds,
     policy: phase === 'provision' ? (pool.document.budgets?.policy ?? 'fixed') : ('fixed' as const),
-    learning: phase === 'provision' ? await learningOf(pool, services) : null,
+    learning: phase === 'provision' ? await readLearning(pool, services) : null,
     p50_seconds: p50?.seconds ?? null,
     p90_seconds: p90?.seconds ?? null,
     p99_seconds: p99?.seconds ?? null,
@@ -81,7 +86,7 @@ async function phaseOf(phase: SamplePhase, pool: PoolRow, services: ApiServices)
   };
 }
 
-const policyChange = (from: 'fixed' | 'learned', to: 'fixed' | 'learned'): string =>
+const describePolicyChange = (from: 'fixed' | 'learned', to: 'fixed' | 'learned'): string =>
   from === to ? '' : { learned: '; learning is on', fixed: '; learning is off' }[to];
 
 /** Only the provision budget can be learned. */
@@ -97,14 +102,16 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
   async 'pool-boots'({ params }, services) {
     const pool = await mustFindPool(params.pool, services);
     const since = await readGenerationTime(services.db, pool.name, pool.make_generation);
-    const phases = await Promise.all((['provision', 'start'] as const).map((phase) => phaseOf(phase, pool, services)));
+    const phases = await Promise.all(
+      (['provision', 'start'] as const).map((phase) => readPhase(phase, pool, services)),
+    );
     const make = { generation: pool.make_generation, since: since.toISOString(), image: imageOf(pool.document) };
     return { pool: pool.name, make, phases };
   },
   async 'pool-what-if'({ params, body }, services) {
     const pool = await mustFindPool(params.pool, services);
     const { phase = 'provision', budget_seconds } = body;
-    const current = budgetNow(phase, pool, services);
+    const current = currentBudgetOf(phase, pool, services);
     const document: PoolDocument = {
       ...pool.document,
       budgets: {
@@ -116,7 +123,7 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
     };
     const rescue_seconds = budgetOf('rescue', document, services.environment, null).seconds;
     const since = body.since === undefined ? null : new Date(body.since);
-    const question = {
+    const whatIf = {
       pool: pool.name,
       phase,
       budget_seconds,
@@ -124,8 +131,8 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
       since,
       current_seconds: current.seconds,
     };
-    const { current_false_kill_count, ...counts } = await whatIfOnRecord(services.db, question);
-    const steps = estimateSurvival(await newestBootSamples(services.db, pool.name, phase));
+    const { current_false_kill_count, ...counts } = await computeWhatIf(services.db, whatIf);
+    const steps = estimateSurvival(await listNewestBootSamples(services.db, pool.name, phase));
     return {
       ...{ pool: pool.name, phase, budget_seconds, rescue_seconds, ...counts },
       predicted_false_kill_share: falseKillShare(steps, budget_seconds)?.share ?? null,
@@ -142,20 +149,21 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
     const at = now(services.clock);
     await services.db.transaction(async (tx) => {
       const pool = await currentPool(tx, params.pool, 'for update of pool');
-      if (!pool) throw notFound(params.pool);
+      if (!pool) throw poolNotFoundProblem(params.pool);
       const { learned: _, ...document } = pool.document;
-      const before = budgetNow(phase, pool, services);
+      const before = currentBudgetOf(phase, pool, services);
       const policyBefore = document.budgets?.policy ?? 'fixed';
       const budgets = { ...document.budgets, [`${phase}_seconds`]: budget_seconds, ...(policy && { policy }) };
       const { changed, generation } = await declarePool(tx, params.pool, { ...document, budgets }, at);
-      const isRepeated = !changed && phase === 'provision' && (await forgetLearned(tx, params.pool, at));
-      if (!changed && !isRepeated) return;
+      const hasForgottenLearned =
+        !changed && phase === 'provision' && (await discardLearnedBudget(tx, params.pool, at));
+      if (!changed && !hasForgottenLearned) return;
       await recordEvidence(tx, [
         {
           at,
           layer: 'operator',
           kind: 'pool.budget_set',
-          summary: `${phase} budget of pool ${params.pool} set to ${budget_seconds} s, was ${before.seconds} s${policyChange(policyBefore, budgets.policy ?? 'fixed')}: ${reason}`,
+          summary: `${phase} budget of pool ${params.pool} set to ${budget_seconds} s, was ${before.seconds} s${describePolicyChange(policyBefore, budgets.policy ?? 'fixed')}: ${reason}`,
           data: {
             ...{ pool: params.pool, generation, phase, from_seconds: before.seconds, from_source: before.source },
             ...{ seconds: budget_seconds, policy: budgets.policy ?? 'fixed', reason },
@@ -166,7 +174,7 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
       ]);
     });
     const pool = await readPool(services.db, params.pool);
-    if (!pool) throw notFound(params.pool);
+    if (!pool) throw poolNotFoundProblem(params.pool);
     return poolFor(person().role, pool);
   },
 };

@@ -7,23 +7,23 @@ import { canSee } from '../../lifecycle/visibility.ts';
 import { formatCursor } from '../../store/evidence/commit-order.ts';
 import {
   areProofsCut,
-  changedField,
+  buildReleaseRecord,
+  findChangedField,
   type ReleaseFacts,
-  releaseFacts,
-  releaseRecord,
+  readReleaseFacts,
 } from '../../store/history/release-record.ts';
-import { cutBefore } from '../../store/history/retention.ts';
+import { readNewestCut } from '../../store/history/retention.ts';
 import { checkSeals, type SealedPlace } from '../../store/integrity/sealed-rows.ts';
-import { type EvidenceSigner, evidenceSigner } from '../../store/integrity/signer.ts';
+import { createEvidenceSigner, type EvidenceSigner } from '../../store/integrity/signer.ts';
 import type { Database } from '../../store/pg/database.ts';
 import { allocationRow } from '../../store/rows/allocations.ts';
-import { missing } from '../http/replies/gone.ts';
+import { notFoundProblem } from '../http/replies/gone.ts';
 import type { Handlers } from '../services.ts';
 
 /** Rows are usually sealed within this time. */
 const sealRetrySeconds = 1;
 
-const notSealed = () => new ApiProblem('certificate_not_sealed', { retry_after_seconds: sealRetrySeconds });
+const notSealedProblem = () => new ApiProblem('certificate_not_sealed', { retry_after_seconds: sealRetrySeconds });
 
 /**
  * Compares every fact behind the certificate with its seal. Returns the place of the release in the
@@ -43,7 +43,7 @@ async function checkFacts(db: Database, signer: EvidenceSigner, facts: ReleaseFa
       throw new ApiProblem('certificate_key_missing', `The key file does not hold ${check.kid}.`);
   }
   const [first] = checks;
-  if (first?.state !== 'intact' || checks.some(({ state }) => state === 'unsealed')) throw notSealed();
+  if (first?.state !== 'intact' || checks.some(({ state }) => state === 'unsealed')) throw notSealedProblem();
   return first.place;
 }
 
@@ -52,13 +52,13 @@ export const certificateHandlers: Pick<Handlers, 'allocation-certificate'> = {
     const allocation = await allocationRow(db, params.id);
     const { visibility } = person();
     if (!allocation || !canSee(visibility, allocation.tenant))
-      throw await missing('allocation', params.id, visibility, { db });
+      throw await notFoundProblem('allocation', params.id, visibility, { db });
     if (allocation.status !== 'released') throw new ApiProblem('allocation_not_released');
-    const facts = await releaseFacts(db, params.id);
-    const cut = facts ? null : await cutBefore(db);
+    const facts = await readReleaseFacts(db, params.id);
+    const cut = facts ? null : await readNewestCut(db);
     if (cut && cut > allocation.status_since) throw new ApiProblem('evidence_cut');
-    if (!facts) throw notSealed();
-    const signer = evidenceSigner(key_ring);
+    if (!facts) throw notSealedProblem();
+    const signer = createEvidenceSigner(key_ring);
     const { released } = facts;
     const place = await checkFacts(db, signer, facts);
     if (await areProofsCut(db, allocation, facts))
@@ -66,7 +66,7 @@ export const certificateHandlers: Pick<Handlers, 'allocation-certificate'> = {
         'evidence_cut',
         'Retention has dropped evidence from the time of this release, possibly proofs. A certificate can no longer be issued.',
       );
-    const changed = changedField(allocation, facts.changes);
+    const changed = findChangedField(allocation, facts.changes);
     if (changed)
       throw new ApiProblem(
         'certificate_evidence_changed',
@@ -77,7 +77,7 @@ export const certificateHandlers: Pick<Handlers, 'allocation-certificate'> = {
       {
         type: 'slipway.certificate.1',
         installation: installation.installation_id,
-        ...(await releaseRecord(db, allocation, facts)),
+        ...(await buildReleaseRecord(db, allocation, facts)),
         chain: { partition: released.layer, cursor: formatCursor(released), ...place },
         issued_at: now(clock).toISOString(),
         kid: key.kid,

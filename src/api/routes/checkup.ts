@@ -11,14 +11,14 @@ import type { Checkup, LayerCheck, Ping } from '../../contract/supervision/check
 import { type CheckedLayer, checkNode, isPingOver } from '../../lifecycle/explain/checkup.ts';
 import { isFenced, nodeStatuses } from '../../lifecycle/model/states.ts';
 import { type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
-import { type PingSeen, queuePing, readPing } from '../../operations/actions/ping-now.ts';
+import { type PingResult, queuePing, readPing } from '../../operations/actions/ping-now.ts';
 import { hasAgent } from '../../store/agents/instances.ts';
 import { joinedRow, type NodeRow, readNode } from '../../store/rows/nodes.ts';
-import { poolGeneration } from '../../store/rows/pools.ts';
+import { readGenerationDocument } from '../../store/rows/pools.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
 import { waitForFact } from '../stream/wait-for-fact.ts';
 
-const checkWire = ({ layer, ok, code, detail, owner }: CheckedLayer): LayerCheck => {
+const layerCheckWire = ({ layer, ok, code, detail, owner }: CheckedLayer): LayerCheck => {
   const entry = code === null ? null : findError(code);
   return {
     layer,
@@ -32,12 +32,12 @@ const checkWire = ({ layer, ok, code, detail, owner }: CheckedLayer): LayerCheck
 
 /** Works before the machine exists: the pool's driver decides whether an agent will run. */
 async function isAgentless(node: NodeRow, { db, drivers }: ApiServices): Promise<boolean> {
-  const pool = await poolGeneration(db, node.pool, node.pool_generation);
-  if (drivers.get(pool?.driver ?? '')?.supervision === 'observe') return true;
+  const pool = await readGenerationDocument(db, node.pool, node.pool_generation);
+  if (drivers.get(pool?.driver ?? '')?.supervision === 'agentless') return true;
   return node.node_instance_id !== null && !(await hasAgent(db, node.node_instance_id as NodeInstanceId));
 }
 
-async function checkupOf(id: string, services: ApiServices): Promise<Checkup> {
+async function readCheckup(id: string, services: ApiServices): Promise<Checkup> {
   const node = await joinedRow(services.db, id, wholeFleet);
   if (!node) throw new ApiProblem('node_not_found');
   const at = now(services.clock);
@@ -48,17 +48,17 @@ async function checkupOf(id: string, services: ApiServices): Promise<Checkup> {
     node_instance_id: node.node_instance_id,
     node_status: node.status,
     at: at.toISOString(),
-    checks: checkNode({ ...node, fence_reason, agentless }, at).map(checkWire),
+    checks: checkNode({ ...node, fence_reason, agentless }, at).map(layerCheckWire),
   };
 }
 
-const pingWire = ({ task, checks }: PingSeen): Ping => ({
+const pingWire = ({ task, checks }: PingResult): Ping => ({
   task_id: task.task_id,
   node_id: task.node_id,
   node_instance_id: task.node_instance_id,
   expires_at: task.expires_at.toISOString(),
   over: isPingOver(checks),
-  checks: checks.map(checkWire),
+  checks: checks.map(layerCheckWire),
 });
 
 /** Waits until the ping ends or expires, but no longer than the caller asked for. */
@@ -90,7 +90,7 @@ async function mustFindNode(id: string, visibility: Visibility, services: ApiSer
   return node;
 }
 
-const instanceOf = (node: { node_instance_id: string | null }): string => {
+const requireInstanceId = (node: { node_instance_id: string | null }): string => {
   if (node.node_instance_id === null) throw new ApiProblem('action_illegal', 'The node has no instance to ping.');
   return node.node_instance_id;
 };
@@ -100,11 +100,11 @@ type CheckupRoutes = 'node-checkup' | 'node-ping' | 'node-ping-get' | 'agent-che
 export const checkupHandlers: Pick<Handlers, CheckupRoutes> = {
   async 'node-checkup'({ params, person }, services) {
     await mustFindNode(params.id, person().visibility, services);
-    return checkupOf(params.id, services);
+    return readCheckup(params.id, services);
   },
   async 'node-ping'({ params, body, person, correlation_id }, services) {
     const node = await mustFindNode(params.id, person().visibility, services);
-    const node_instance_id = instanceOf(node) as NodeInstanceId;
+    const node_instance_id = requireInstanceId(node) as NodeInstanceId;
     const row = await joinedRow(services.db, params.id, person().visibility);
     if (row && (await isAgentless(row, services))) throw new ApiProblem('no_agent');
     const target = { node_id: node.node_id as NodeId, node_instance_id, correlation_id };
@@ -114,9 +114,9 @@ export const checkupHandlers: Pick<Handlers, CheckupRoutes> = {
   async 'node-ping-get'(call, services) {
     const { params, query } = call;
     const node = await mustFindNode(params.id, call.person().visibility, services);
-    return followPing(call, services, params.task_id, instanceOf(node), query?.wait ?? 0);
+    return followPing(call, services, params.task_id, requireInstanceId(node), query?.wait ?? 0);
   },
-  'agent-checkup': ({ agent }, services) => checkupOf(agent().node_id, services),
+  'agent-checkup': ({ agent }, services) => readCheckup(agent().node_id, services),
   async 'agent-ping'({ agent, body, correlation_id }, services) {
     const { node_id, node_instance_id } = agent();
     const task_id = await queuePing(services, { node_id, node_instance_id, correlation_id }, body?.within_seconds);

@@ -1,8 +1,8 @@
-/** Routes that list, repair and accept findings, and that verify stored rows against evidence. */
+/** Lists, repairs and accepts findings, and verifies stored rows against evidence. */
 import { iso } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Finding } from '../../contract/supervision/finding.ts';
-import { findingSays } from '../../lifecycle/findings/finding-says.ts';
+import { renderFinding } from '../../lifecycle/findings/finding-says.ts';
 import { findingCatalogue } from '../../lifecycle/findings/findings.ts';
 import { acceptFinding, type FindingOutcome, repairFinding } from '../../operations/actions/findings.ts';
 import type { ComparedTable } from '../../store/history/row-comparison.ts';
@@ -11,12 +11,12 @@ import { verifyCounts } from '../../store/rows/counts.ts';
 import { type FindingRow, listFindings } from '../../store/rows/findings.ts';
 import { pageOf } from '../http/paging.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
-import { callerOf, operationOf } from './allocations.ts';
+import { callerOf, readQueuedOperation } from './allocations.ts';
 
 export const findingWire = (row: FindingRow): Finding => ({
   ...row,
   owner_layer: findingCatalogue[row.what].owner,
-  says: findingSays(row),
+  says: renderFinding(row),
   ways_out: [...findingCatalogue[row.what].ways_out],
   first_seen_at: row.first_seen_at.toISOString(),
   seen_at: row.seen_at.toISOString(),
@@ -30,7 +30,7 @@ const decisionReply = async (
   services: ApiServices,
 ) => ({
   finding: findingWire(outcome.finding),
-  operation: await operationOf(outcome, call.person(), services),
+  operation: await readQueuedOperation(outcome, call.person(), services),
   dry_run: call.body.dry_run ?? false,
   predicts: { says: outcome.says },
 });
@@ -51,12 +51,17 @@ export const driftHandlers: Pick<Handlers, 'drift-list' | 'store-verify' | 'drif
     const page = await listFindings(db, { ...pageOf(query), status: query?.status ?? 'open' });
     return { ...page, items: page.items.map(findingWire) };
   },
-  async 'store-verify'({ query }, { db }) {
+  async 'store-verify'({ query }, { db, environment }) {
     const { table, after } = parseCursor(query?.cursor);
     const slice = { cursor: after, limit: query?.limit ?? pageRows };
-    const { compared, differing, unretired, untold, cursor } = await verifySlice(db, table, slice);
-    const following = cursor ? `${table}:${cursor}` : tables[tables.indexOf(table) + 1];
-    const isLast = following === undefined;
+    const { compared, differing, unretired, untold, cursor } = await verifySlice(
+      db,
+      table,
+      slice,
+      environment.retention.keep_seconds,
+    );
+    const nextCursor = cursor ? `${table}:${cursor}` : tables[tables.indexOf(table) + 1];
+    const isLast = nextCursor === undefined;
     const miscounted = isLast ? await verifyCounts(db) : [];
     return {
       compared,
@@ -68,7 +73,7 @@ export const driftHandlers: Pick<Handlers, 'drift-list' | 'store-verify' | 'drif
         proven_at: proven_at.toISOString(),
       })),
       ...(isLast && { miscounted: miscounted.map(({ held_rule: _, held_kind: __, on_node: ___, ...each }) => each) }),
-      next_cursor: isLast ? null : following.includes(':') ? following : `${following}:`,
+      next_cursor: isLast ? null : nextCursor.includes(':') ? nextCursor : `${nextCursor}:`,
     };
   },
   async 'drift-repair'(call, services) {

@@ -1,21 +1,21 @@
 /** Verifies sealed evidence, and lists the public keys of its seals. */
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { evidenceSigner, exportPublicKey } from '../../store/integrity/signer.ts';
-import { sealedKeys, verifyPage } from '../../store/integrity/verify-chain.ts';
+import { createEvidenceSigner, exportPublicKey } from '../../store/integrity/signer.ts';
+import { listSealedKeys, verifyPage } from '../../store/integrity/verify-chain.ts';
 import type { Database } from '../../store/pg/database.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 
-function positionFrom(cursor: string | undefined): number {
+function parsePosition(cursor: string | undefined): number {
   if (cursor === undefined) return 1;
   const position = /^\d{1,15}$/.test(cursor) ? Number(cursor) : 0;
   if (position < 1) throw new ApiProblem('invalid_cursor');
   return position;
 }
 
-/** Lists the keys of the key file first, since they do not depend on the database. */
-async function publicKeys({ db, key_ring }: ApiServices) {
-  const stored = new Map((await sealedKeys(db)).map((key) => [key.kid, key]));
-  const held = evidenceSigner(key_ring)
+/** Lists the keys of the key file first: access to the database is not enough to forge them. */
+async function listPublicKeys({ db, key_ring }: ApiServices) {
+  const stored = new Map((await listSealedKeys(db)).map((key) => [key.kid, key]));
+  const held = createEvidenceSigner(key_ring)
     .all()
     .map(({ kid, public_key }) => ({
       kid,
@@ -35,17 +35,17 @@ async function publicKeys({ db, key_ring }: ApiServices) {
   return [...held, ...others];
 }
 
-type PublicKeys = Awaited<ReturnType<typeof publicKeys>>;
+type PublicKeys = Awaited<ReturnType<typeof listPublicKeys>>;
 
 /** Anyone may call the route, so the database is queried at most once in this time. */
 const keysCachedMs = 5_000;
 const cachedKeys = new WeakMap<Database, { at_ms: number; keys: Promise<PublicKeys> }>();
 
-function recentPublicKeys(services: ApiServices): Promise<PublicKeys> {
+function readCachedPublicKeys(services: ApiServices): Promise<PublicKeys> {
   const nowMs = services.clock.monotonicMs();
   const cached = cachedKeys.get(services.db);
   if (cached && nowMs - cached.at_ms < keysCachedMs) return cached.keys;
-  const keys = publicKeys(services);
+  const keys = listPublicKeys(services);
   cachedKeys.set(services.db, { at_ms: nowMs, keys });
   // A failure is not cached.
   keys.catch(() => cachedKeys.delete(services.db));
@@ -54,7 +54,7 @@ function recentPublicKeys(services: ApiServices): Promise<PublicKeys> {
 
 export const evidenceSealHandlers: Pick<Handlers, 'evidence-verify' | 'key-list'> = {
   async 'evidence-verify'({ query }, { db, key_ring }) {
-    const page = await verifyPage(db, evidenceSigner(key_ring), positionFrom(query?.cursor));
+    const page = await verifyPage(db, createEvidenceSigner(key_ring), parsePosition(query?.cursor));
     return {
       checkpoints: page.checkpoints,
       rows: page.rows,
@@ -66,6 +66,6 @@ export const evidenceSealHandlers: Pick<Handlers, 'evidence-verify' | 'key-list'
     };
   },
   async 'key-list'(_call, services) {
-    return { installation: services.installation.installation_id, keys: await recentPublicKeys(services) };
+    return { installation: services.installation.installation_id, keys: await readCachedPublicKeys(services) };
   },
 };

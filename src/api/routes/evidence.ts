@@ -6,7 +6,7 @@ import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { OutsideFact } from '../../contract/evidence/evidence.ts';
-import { misplacedIds } from '../../store/agents/outside-fact-ids.ts';
+import { findMisplacedIds } from '../../store/agents/outside-fact-ids.ts';
 import { type OutsideRow, recordOutsideFacts } from '../../store/evidence/evidence.ts';
 import { actorOf } from '../http/callers.ts';
 import type { Handlers } from '../services.ts';
@@ -22,7 +22,7 @@ const messages = {
 export const evidenceHandlers: Pick<Handlers, 'evidence-create'> = {
   async 'evidence-create'({ body, person, correlation_id }, services) {
     refuseReservedKinds(body.facts);
-    const misplaced = await misplacedIds(services.db, body.facts, person().visibility);
+    const misplaced = await findMisplacedIds(services.db, body.facts, person().visibility);
     if (misplaced.length > 0)
       throw new ApiProblem('invalid_request', {
         detail: 'A fact has an unknown id, or an id of something that is not yours now.',

@@ -8,14 +8,14 @@ const thing = (fields: Partial<FoundThing>): FoundThing => ({
   ...fields,
 });
 const retired = thing({ id: 'node_2', node_id: 'node_2', status: 'retired', over: true });
-const idOf = (items: FoundThing[], as_request = false) => mainTargetOf(items, as_request)?.id;
+const idOf = (items: FoundThing[], isCorrelationId = false) => mainTargetOf(items, isCorrelationId)?.id;
 
 test('prefers the machine that has the name now to a retired one that had it', () => {
   expect(idOf([retired, thing({})])).toBe('node_1');
   expect(idOf([retired])).toBe('node_2');
 });
 
-test('resolves a request to its allocation, even a released one, before its operation and machine', () => {
+test('resolves a correlation id to its allocation, even a released one; without an allocation, to its operation', () => {
   const operation = thing({ kind: 'operation', id: 'op_1' });
   const allocation = thing({ kind: 'allocation', id: 'alloc_1', over: true });
   expect(idOf([thing({}), operation, allocation], true)).toBe('alloc_1');
@@ -31,12 +31,12 @@ test('resolves an instance to its machine, and returns the instance too', () => 
   });
 });
 
-test('resolves residue and findings to their machine, or to the allocation that left them', () => {
+test('resolves residue and findings to their machine, or without one to their allocation', () => {
   expect(idOf([thing({ kind: 'residue', id: 'res_1' })])).toBe('node_1');
   expect(idOf([thing({ kind: 'finding', id: 'find_1', node_id: null, allocation_id: 'alloc_1' })])).toBe('alloc_1');
   expect(idOf([thing({ kind: 'residue', id: 'res_1', node_id: null })])).toBeUndefined();
 });
 
-test('resolves to nothing if several resources of a kind match', () => {
+test('resolves to no resource if several resources of a kind match', () => {
   expect(idOf([thing({}), thing({ id: 'node_3' })])).toBeUndefined();
 });

@@ -3,7 +3,7 @@ import { now } from '../../base/clock.ts';
 import { type Found, type FoundThing, type TargetKind, targetKinds } from '../../contract/fleet/find.ts';
 import { readOperations } from '../../store/operations/operations.ts';
 import { readAllocations } from '../../store/rows/allocations.ts';
-import { requestsOf, resolveId } from '../../store/rows/find.ts';
+import { readRequests, resolveId } from '../../store/rows/find.ts';
 import { findingRow } from '../../store/rows/findings.ts';
 import { readNodes } from '../../store/rows/nodes.ts';
 import { residueRow } from '../../store/rows/residue.ts';
@@ -37,7 +37,7 @@ type Target = NonNullable<Found['meant']>;
 
 const isTarget = (kind: FoundThing['kind']): kind is TargetKind => targetKinds.some((target) => target === kind);
 
-/** Residue and findings lead to their machine, or to the allocation that left them. */
+/** Residue and findings lead to their machine, or without one to their allocation. */
 function targetsOf({ kind, id, node_id, node_instance_id, allocation_id }: FoundThing): Target[] {
   if (isTarget(kind)) return [{ kind, id, node_instance_id: kind === 'node' ? node_instance_id : null }];
   if (node_id) return [{ kind: 'node', id: node_id, node_instance_id: null }];
@@ -45,13 +45,13 @@ function targetsOf({ kind, id, node_id, node_instance_id, allocation_id }: Found
 }
 
 /**
- * Returns the resource whose page to open, or null if several match. For a request, the allocation
- * comes before its operation, and the operation before the machine. For a name, live resources come
- * first, since names are reused.
+ * Returns the resource whose page to open. An allocation comes before its operation, and the
+ * operation before the machine; null if several of the first kind match. Resources that have not
+ * ended come first, since names are reused. A correlation id may be about ended ones.
  */
-export function mainTargetOf(items: FoundThing[], as_request: boolean): Target | null {
-  const live = items.filter(({ over }) => !over);
-  const targets = (live.length > 0 && !as_request ? live : items).flatMap(targetsOf);
+export function mainTargetOf(items: FoundThing[], isCorrelationId: boolean): Target | null {
+  const unfinishedItems = items.filter(({ over }) => !over);
+  const targets = (unfinishedItems.length > 0 && !isCorrelationId ? unfinishedItems : items).flatMap(targetsOf);
   for (const kind of targetKinds) {
     const [first, second] = targets.filter((target) => target.kind === kind);
     if (first) return second ? null : first;
@@ -94,7 +94,7 @@ export const findHandlers: Pick<Handlers, 'thing-find'> = {
       as_request: resolved.as_request,
       items,
       meant: mainTargetOf(items, resolved.as_request),
-      requests: isOneAllocation ? await requestsOf(db, allocation.allocation_id) : [],
+      requests: isOneAllocation ? await readRequests(db, allocation.allocation_id) : [],
     };
   },
 };

@@ -2,20 +2,20 @@
 import { now, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { AuditQuery, JoinedTimelineQuery } from '../../contract/evidence/evidence.ts';
-import { stageStarts } from '../../lifecycle/boots/boot-chart.ts';
+import { computeStageStarts } from '../../lifecycle/boots/boot-chart.ts';
 import { canSee, type Visibility } from '../../lifecycle/visibility.ts';
 import { expectNode } from '../../operations/provision/expect-node.ts';
 import { readBootStages } from '../../store/agents/boot-stages.ts';
 import { parseCursor } from '../../store/evidence/commit-order.ts';
-import { usualStages } from '../../store/evidence/explanation-evidence.ts';
+import { readUsualStages } from '../../store/evidence/explanation-evidence.ts';
 import { readVisibleTimeline } from '../../store/evidence/tenant-timeline.ts';
-import { cutBefore } from '../../store/history/retention.ts';
-import { nodesAt } from '../../store/history/time-travel.ts';
+import { readNewestCut } from '../../store/history/retention.ts';
+import { rebuildNodesAt } from '../../store/history/time-travel.ts';
 import { parseLogCursor, readLines } from '../../store/logs/node-logs.ts';
 import { listNodes } from '../../store/rows/fleet/node-list.ts';
 import { isKnownNode, readNode } from '../../store/rows/nodes.ts';
 import { pageOf } from '../http/paging.ts';
-import { missing } from '../http/replies/gone.ts';
+import { notFoundProblem } from '../http/replies/gone.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { callerOf } from './allocations.ts';
 
@@ -27,17 +27,17 @@ const maxAheadSeconds = 5 * 60;
  * when this time is over.
  */
 const followWaitMs = 2_000;
-const followWaits = 12;
+const maxFollowWaits = 12;
 
 async function mustFindNode(id: string, visibility: Visibility, services: ApiServices) {
   const node = await readNode(services.db, id, visibility);
-  if (!node) throw await missing('node', id, visibility, services);
+  if (!node) throw await notFoundProblem('node', id, visibility, services);
   return node;
 }
 
 /** A tenant may read the records of its allocations even after the node went to another tenant. */
 async function mustBeKnown(id: string, visibility: Visibility, services: ApiServices): Promise<void> {
-  if (!(await isKnownNode(services.db, id, visibility))) throw await missing('node', id, visibility, services);
+  if (!(await isKnownNode(services.db, id, visibility))) throw await notFoundProblem('node', id, visibility, services);
 }
 
 function readTimeline(
@@ -82,13 +82,13 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
       });
     // A moment slightly ahead counts as now.
     const at = requested < present ? requested : present;
-    const cut = await cutBefore(services.db);
+    const cut = await readNewestCut(services.db);
     if (cut && at < cut)
       throw new ApiProblem(
         'evidence_cut',
         `Retention dropped evidence from before ${cut.toISOString()}; ask for a later moment.`,
       );
-    const [pastNode] = await nodesAt(services.db, [{ id: params.id, at }]);
+    const [pastNode] = await rebuildNodesAt(services.db, [{ id: params.id, at }]);
     // A tenant sees a machine only as it was while the tenant held it.
     if (!pastNode || !canSee(person().visibility, pastNode.tenant))
       throw new ApiProblem('node_not_found', 'No such node, or it did not exist at that moment.');
@@ -101,12 +101,13 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
   async 'node-logs'({ params, query, person, request, reply }, services) {
     const { visibility } = person();
     await mustBeKnown(params.id, visibility, services);
-    const { cursor, before: from, limit, follow, ...filter } = query ?? {};
+    const { cursor, before: beforeCursor, limit, follow, ...filter } = query ?? {};
     let after = cursor === undefined ? undefined : parseLogCursor(cursor);
-    const before = from === undefined ? undefined : parseLogCursor(from);
-    if ((cursor !== undefined && !after) || (from !== undefined && !before)) throw new ApiProblem('invalid_cursor');
+    const before = beforeCursor === undefined ? undefined : parseLogCursor(beforeCursor);
+    if ((cursor !== undefined && !after) || (beforeCursor !== undefined && !before))
+      throw new ApiProblem('invalid_cursor');
     if (follow) services.places.log_follows.hold(person(), reply);
-    const gone = () => request.raw.destroyed;
+    const isDisconnected = () => request.raw.destroyed;
     const read = () =>
       readLines(services.db, {
         ...filter,
@@ -115,15 +116,15 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
         before,
         visibility,
         limit: limit ?? defaultLimit,
-        gone,
+        isDisconnected,
       });
     // Only the first read searches the whole log; later reads continue where it ended.
     const endSearch = filter.q || filter.since ? services.places.log_searches.take(person()) : () => {};
     let page = await read().finally(endSearch);
     let next_cursor = page.next_cursor ?? cursor ?? null;
-    const isWaiting = () => page.items.length === 0 && page.continue_at === null && !gone();
-    for (let waits = 0; follow && isWaiting() && waits < followWaits; waits++) {
-      await services.arrivals.next(params.id, followWaitMs);
+    const isWaiting = () => page.items.length === 0 && page.continue_at === null && !isDisconnected();
+    for (let waits = 0; follow && isWaiting() && waits < maxFollowWaits; waits++) {
+      await services.arrivals.waitForLines(params.id, followWaitMs);
       // Continue after the lines that the filter left out.
       after = next_cursor === null ? undefined : parseLogCursor(next_cursor);
       page = await read();
@@ -138,14 +139,14 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
     if (visibility.kind !== 'fleet' && instance !== node.node_instance_id)
       throw new ApiProblem('node_not_found', 'That instance is not visible to this tenant.');
     const stages = instance ? await readBootStages(services.db, node.node_id, instance, visibility) : [];
-    const usual = await usualStages(services.db, node.pool, instance ?? '');
-    const starts = stageStarts(stages);
+    const usual = await readUsualStages(services.db, node.pool, instance ?? '');
+    const starts = computeStageStarts(stages);
     return {
       node_id: node.node_id,
       node_instance_id: instance,
-      stages: stages.map((stage, at) => ({
+      stages: stages.map((stage, index) => ({
         ...stage,
-        starts_seconds: starts[at] ?? 0,
+        starts_seconds: starts[index] ?? 0,
         usual_seconds: usual.get(stage.name) ?? null,
       })),
     };

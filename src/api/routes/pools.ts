@@ -10,8 +10,8 @@ import { refusedFields } from '../../contract/pool-fields/privileged.ts';
 import { referencesIn } from '../../contract/pool-fields/references.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import type { Transaction } from '../../store/pg/database.ts';
-import { currentPool, declarePool, deletePool, hasLiveNodes, listPools, readPool } from '../../store/rows/pools.ts';
-import { holdSecrets } from '../../store/rows/secrets/secrets.ts';
+import { currentPool, declarePool, deletePool, isPoolInUse, listPools, readPool } from '../../store/rows/pools.ts';
+import { lockSecrets } from '../../store/rows/secrets/secrets.ts';
 import { createJoinToken, joinTokenWire, listJoinTokens, revokeJoinToken } from '../../store/rows/tokens.ts';
 import { actorOf, type Person } from '../http/callers.ts';
 import { type Check, compileCheck } from '../http/validation.ts';
@@ -38,12 +38,12 @@ function checkSpec(schema: TSchema, spec: unknown): void {
   }
 }
 
-export function checkRuntimeClass(name: string | undefined, at: string, { environment }: ApiServices): void {
+export function checkRuntimeClass(name: string | undefined, path: string, { environment }: ApiServices): void {
   if (name === undefined || Object.hasOwn(environment.runtime_classes, name)) return;
   const known = Object.keys(environment.runtime_classes).join(', ');
   throw new ApiProblem('invalid_request', {
     detail: `There is no runtime class ${name}; this server has ${known}.`,
-    errors: [{ path: `${at}/runtime_class`, message: `must be one of ${known}` }],
+    errors: [{ path: `${path}/runtime_class`, message: `must be one of ${known}` }],
   });
 }
 
@@ -81,7 +81,7 @@ function checkDocument(
   if (driver.host_bound && ((!isAdmin && !stored) || !services.settings.allow_host_bound_pools))
     throw new ApiProblem('host_bound_pool_refused');
   if (!isAdmin) checkPrivileged(stored, document, services);
-  if (driver.supervision === 'observe' && (document.requires ?? []).length > 0)
+  if (driver.supervision === 'agentless' && (document.requires ?? []).length > 0)
     throw new ApiProblem('invalid_request', {
       detail: `The agent checks requirements, and machines of the driver ${driver.name} run no agent.`,
       errors: [{ path: '/body/requires', message: 'needs a driver whose machines run the agent' }],
@@ -94,11 +94,11 @@ function checkPrivileged(stored: PoolDocument | undefined, document: PoolDocumen
   const refused = refusedFields(stored, document, settings.operators_may);
   const [first] = refused;
   if (!first) return;
-  const who = first.allowed_by
+  const permission = first.allowed_by
     ? `an admin may set it, or an operator to a value listed under operators_may.${first.allowed_by}`
     : 'only an admin may set it';
   throw new ApiProblem('pool_field_privileged', {
-    detail: `${first.field}: ${first.reason}; ${who}.`,
+    detail: `${first.field}: ${first.reason}; ${permission}.`,
     errors: refused.map(({ path, reason, allowed_by }) => ({
       path,
       message: `${reason}; ${allowed_by ? `only admins, or a value of operators_may.${allowed_by}` : 'only admins'}`,
@@ -120,7 +120,7 @@ function unmask(sent: PoolDocument, stored: PoolDocument | undefined): PoolDocum
 async function checkSecrets(tx: Transaction, { spec }: PoolDocument): Promise<void> {
   const references = referencesIn(spec);
   if (references.length === 0) return;
-  const stored = await holdSecrets(
+  const stored = await lockSecrets(
     tx,
     references.map(({ secret }) => secret),
   );
@@ -188,7 +188,7 @@ export const poolHandlers: Pick<Handlers, PoolRoutes> = {
     await services.db.transaction(async (tx) => {
       if (!(await currentPool(tx, params.pool, 'for update of pool')))
         throw new ApiProblem('pool_not_found', `There is no pool named ${params.pool}.`);
-      if (await hasLiveNodes(tx, params.pool)) throw new ApiProblem('pool_in_use');
+      if (await isPoolInUse(tx, params.pool)) throw new ApiProblem('pool_in_use');
       await deletePool(tx, params.pool, at);
       await recordEvidence(tx, [
         {

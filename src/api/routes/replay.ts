@@ -7,8 +7,8 @@ import type { ReplayOutcome } from '../../lifecycle/replay/difference.ts';
 import { type Decision, type DifferenceKind, unknownKinds } from '../../lifecycle/replay/difference.ts';
 import type { History, ReplayPolicy } from '../../lifecycle/replay/history.ts';
 import { type Replay, replaySteps, replayTotal } from '../../lifecycle/replay/replay.ts';
-import { readHistory, replayPolicyOf } from '../../store/replay/replay-history.ts';
-import { currentDocuments, listPools } from '../../store/rows/pools.ts';
+import { readHistory, toReplayPolicy } from '../../store/replay/replay-history.ts';
+import { listPools, readCurrentDocuments } from '../../store/rows/pools.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { checkRuntimeClass } from './pools.ts';
 
@@ -18,13 +18,13 @@ const defaultSeconds = 30 * 86_400;
  */
 const maxRecords = 100_000;
 const minRecordsPerPool = 1000;
-const maxListed = 2000;
+const maxListedDifferences = 2000;
 
 /** Parts of a pool document that are merged field by field. */
 const mergedParts = ['budgets', 'heartbeat', 'brake'] as const;
 
 /** A document with a driver replaces the current one; any other changes only its own fields. */
-export function proposedFor(part: ProposedPool, present: PoolDocument): PoolDocument {
+export function applyProposal(part: ProposedPool, present: PoolDocument): PoolDocument {
   const { driver } = part;
   if (driver !== undefined) return { ...part, driver };
   const fields = mergedParts.flatMap((name) => (part[name] ? [[name, { ...present[name], ...part[name] }]] : []));
@@ -34,7 +34,10 @@ export function proposedFor(part: ProposedPool, present: PoolDocument): PoolDocu
 /**
  * Returns the proposed document of each pool. A document for the pool wins over one for all pools.
  */
-async function proposalsOf(policy: readonly ProposedPool[], services: ApiServices): Promise<Map<string, PoolDocument>> {
+async function readProposals(
+  policy: readonly ProposedPool[],
+  services: ApiServices,
+): Promise<Map<string, PoolDocument>> {
   const byName = new Map<string | undefined, ProposedPool>();
   for (const [place, part] of policy.entries()) {
     if (byName.has(part.name))
@@ -50,7 +53,7 @@ async function proposalsOf(policy: readonly ProposedPool[], services: ApiService
     ...policy.flatMap(({ name }) => (name === undefined ? [] : [name])),
     ...(forAll ? (await listPools(services.db)).map(({ name }) => name) : []),
   ]);
-  const present = await currentDocuments(services.db, [...names]);
+  const present = await readCurrentDocuments(services.db, [...names]);
   return new Map(
     [...names].sort().map((name) => {
       const document = present.get(name);
@@ -58,19 +61,19 @@ async function proposalsOf(policy: readonly ProposedPool[], services: ApiService
       if (!document || !part) throw new ApiProblem('pool_not_found', `There is no pool named ${name}.`);
       if (part.driver !== undefined && part.driver !== document.driver)
         throw new ApiProblem('driver_fixed', `The pool ${name} uses ${document.driver}.`);
-      return [name, proposedFor(part, document)];
+      return [name, applyProposal(part, document)];
     }),
   );
 }
 
 const decisionWire = ({ at, ...rest }: Decision) => ({ ...rest, at: at?.toISOString() ?? null });
 
-const wire = (pool: string, { differencesByKind, differences, unknowns, ...counts }: Replay): ReplayedPool => ({
+const replayWire = (pool: string, { differencesByKind, differences, unknowns, ...counts }: Replay): ReplayedPool => ({
   pool,
   ...counts,
   otherwise: differences.length,
   kinds: Object.entries(differencesByKind).map(([kind, count]) => ({ kind: kind as DifferenceKind, count })),
-  differences: differences.slice(0, maxListed).map((difference) => ({
+  differences: differences.slice(0, maxListedDifferences).map((difference) => ({
     ...difference,
     pool,
     at: difference.at.toISOString(),
@@ -101,13 +104,15 @@ export const replayHandlers: Pick<Handlers, 'policy-replay'> = {
     const { environment } = services;
     const until = now(services.clock);
     const since = body.since ? new Date(body.since) : secondsLater(until, -defaultSeconds);
-    const proposals = await proposalsOf(body.policy, services);
+    const proposals = await readProposals(body.policy, services);
     const max_rows = Math.max(minRecordsPerPool, Math.floor(maxRecords / proposals.size));
     const pools: ReplayedPool[] = [];
     // One pool after the other, since one history may be as large as a request may read.
     for (const [pool, document] of proposals) {
       const history = await readHistory(services, { pool, since, until, max_rows });
-      pools.push(wire(pool, await replayWithPauses(history, replayPolicyOf(document, environment), services.clock)));
+      pools.push(
+        replayWire(pool, await replayWithPauses(history, toReplayPolicy(document, environment), services.clock)),
+      );
     }
     return { since: since.toISOString(), until: until.toISOString(), pools };
   },

@@ -13,7 +13,7 @@ export function refuseReservedKinds(facts: readonly { kind: string }[]): void {
   );
   if (errors.length > 0)
     throw new ApiProblem('invalid_request', {
-      detail: 'The control plane writes facts of this kind itself. Use another noun.',
+      detail: 'Only the control plane writes facts of this kind. Use another word before the dot.',
       errors,
     });
 }

@@ -4,7 +4,7 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import {
   adoptResidue,
   type ResidueCaller,
-  type ResidueTouched,
+  type ResidueResult,
   requestResidueDelete,
   requestResidueVerify,
 } from '../../operations/residue/residue-requests.ts';
@@ -14,26 +14,26 @@ import { pageOf } from '../http/paging.ts';
 import type { ApiServices, Handler, Handlers } from '../services.ts';
 import { callerOf } from './allocations.ts';
 
-type Request = (services: ApiServices, id: string, caller: ResidueCaller) => Promise<ResidueTouched>;
+type ResidueRequest = (services: ApiServices, id: string, caller: ResidueCaller) => Promise<ResidueResult>;
 
-const handle =
-  (request: Request): Handler<'residue-adopt' | 'residue-delete' | 'residue-verify'> =>
+const createHandler =
+  (request: ResidueRequest): Handler<'residue-adopt' | 'residue-delete' | 'residue-verify'> =>
   async (call, services) => {
     const { reason, dry_run = false } = call.body;
-    const touched = await request(services, call.params.id, { ...callerOf(call, reason), dry_run });
-    const row = await residueRow(services.db, touched.residue_id);
+    const result = await request(services, call.params.id, { ...callerOf(call, reason), dry_run });
+    const row = await residueRow(services.db, result.residue_id);
     if (!row) throw new ApiProblem('residue_not_found');
     const operation =
-      touched.workflow_id &&
-      (await readOperation(services.db, touched.workflow_id, call.person().visibility, now(services.clock)));
-    return { residue: residueWire(row), operation: operation || null, dry_run, predicts: { says: touched.says } };
+      result.workflow_id &&
+      (await readOperation(services.db, result.workflow_id, call.person().visibility, now(services.clock)));
+    return { residue: residueWire(row), operation: operation || null, dry_run, predicts: { says: result.says } };
   };
 
 type ResidueRoutes = 'residue-list' | 'residue-adopt' | 'residue-delete' | 'residue-verify';
 
 export const residueHandlers: Pick<Handlers, ResidueRoutes> = {
   'residue-list': ({ query }, services) => listResidue(services.db, pageOf(query)),
-  'residue-adopt': handle(adoptResidue),
-  'residue-delete': handle(requestResidueDelete),
-  'residue-verify': handle(requestResidueVerify),
+  'residue-adopt': createHandler(adoptResidue),
+  'residue-delete': createHandler(requestResidueDelete),
+  'residue-verify': createHandler(requestResidueVerify),
 };

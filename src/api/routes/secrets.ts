@@ -3,14 +3,14 @@
  */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { type SecretValueProblem, secretValueProblem, shortestSecret } from '../../contract/security/secret-values.ts';
+import { minSecretLength, type SecretValueProblem, secretValueProblem } from '../../contract/security/secret-values.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { unguessableForms } from '../../store/rows/secrets/known-values.ts';
 import {
-  allSecrets,
   deleteSecret,
-  poolsBySecret,
+  listSecrets,
   putSecret,
+  readPoolsBySecret,
   rotateSecrets,
   secretWire,
 } from '../../store/rows/secrets/secrets.ts';
@@ -19,7 +19,7 @@ import type { Handlers } from '../services.ts';
 
 const valueProblems: Record<SecretValueProblem, string> = {
   reserved_word: 'The value is a word that Slipway itself uses. Redacting it would damage logs and evidence.',
-  too_short: `The value has fewer than ${shortestSecret} characters.`,
+  too_short: `The value has fewer than ${minSecretLength} characters.`,
   too_uniform: 'The value repeats a few characters. Redacting it would damage ordinary text.',
 };
 
@@ -47,12 +47,12 @@ export const secretHandlers: Pick<Handlers, SecretRoutes> = {
       ]);
       return stored;
     });
-    const pools = await poolsBySecret(services.db, [name]);
+    const pools = await readPoolsBySecret(services.db, [name]);
     return secretWire(row, services.key_ring, pools.get(name) ?? []);
   },
   async 'secret-list'(_, services) {
-    const rows = await allSecrets(services.db);
-    const pools = await poolsBySecret(
+    const rows = await listSecrets(services.db);
+    const pools = await readPoolsBySecret(
       services.db,
       rows.map(({ name }) => name),
     );
@@ -66,7 +66,7 @@ export const secretHandlers: Pick<Handlers, SecretRoutes> = {
       // Delete before looking for pools. A transaction that declares a pool with this secret waits
       // for the row lock, so either this query sees the pool or the declaration is refused.
       if (!(await deleteSecret(tx, name))) throw new ApiProblem('secret_not_found', `There is no secret ${name}.`);
-      const used_by = (await poolsBySecret(tx, [name])).get(name) ?? [];
+      const used_by = (await readPoolsBySecret(tx, [name])).get(name) ?? [];
       if (used_by.length > 0 && !query.force)
         throw new ApiProblem('secret_in_use', `The secret ${name} is used by the pools ${used_by.join(', ')}.`);
       await recordEvidence(tx, [

@@ -1,4 +1,4 @@
-/** Reports the server's own state: health, readiness, metrics, settings and counts. */
+/** Reports the server's health, readiness, metrics, settings and counts; rotates its task key. */
 import { now } from '../../base/clock.ts';
 import { listReplicas } from '../../store/operations/replicas.ts';
 import { countByStatus, countHeld } from '../../store/rows/counts.ts';
@@ -33,12 +33,13 @@ export const serverHandlers: Pick<
     if (!isReady) reply.status(503);
     return { status: isReady ? 'ready' : 'not ready', checks };
   },
-  async 'metrics-get'({ reply }, services) {
-    await reply.type('text/plain; version=0.0.4; charset=utf-8').send(await services.metrics());
+  async 'metrics-get'({ person, reply }, services) {
+    const metrics = await services.metrics(person().is_unchecked ? 'replica' : 'all');
+    await reply.type('text/plain; version=0.0.4; charset=utf-8').send(metrics);
     return undefined;
   },
   async 'settings-get'(_, { settings, environment, db }) {
-    const { decide: _judgements, ...decides_by } = environment;
+    const { decide: _deciders, ...decides_by } = environment;
     return db.redact.value({
       version: settings.version,
       node_version: process.version,

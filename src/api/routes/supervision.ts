@@ -7,7 +7,7 @@ import { countHeld } from '../../store/rows/counts.ts';
 import { endWindow, listWindows, type MaintenanceRow, putWindow } from '../../store/rows/maintenance.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { type HoldRow, readNewestHolds, resumeHolds } from '../../store/supervision/brake.ts';
-import { readNewestGaps, slowestReplica } from '../../store/supervision/ingest-gaps.ts';
+import { readNewestGaps, readStoredThrough } from '../../store/supervision/ingest-gaps.ts';
 import { actorOf } from '../http/callers.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 
@@ -29,14 +29,13 @@ const windowWire = ({ created_at: _, ...window }: MaintenanceRow): Maintenance =
   ends_at: window.ends_at.toISOString(),
 });
 
-async function brakeNow({ db, clock }: ApiServices): Promise<Brake> {
+async function readBrake({ db, clock }: ApiServices): Promise<Brake> {
   const at = now(clock);
-  // One query after the other: after a resume they run inside its transaction, which has only one
-  // connection.
+  // Run one query after the other: after a resume, they share the connection of its transaction.
   const held = await countHeld(db);
   const holds = await readNewestHolds(db, maxHolds);
   const gaps = await readNewestGaps(db, maxGaps);
-  const storedThrough = await slowestReplica(db, at);
+  const storedThrough = await readStoredThrough(db, at);
   const windows = await listWindows(db, at);
   return {
     at: at.toISOString(),
@@ -72,12 +71,12 @@ export const supervisionHandlers: Pick<Handlers, SupervisionRoutes> = {
       failed_at: iso(sweep.failed_at),
     })),
   }),
-  'brake-get': (_, services) => brakeNow(services),
+  'brake-get': (_, services) => readBrake(services),
   async 'brake-resume'({ body, person }, services) {
     const at = now(services.clock);
     const resumed = await services.db.transaction((tx) => resumeHolds(tx, { ...body, actor: actorOf(person()) }, at));
     if (body.hold_id !== undefined && resumed.length === 0) throw new ApiProblem('hold_not_found');
-    return brakeNow(services);
+    return readBrake(services);
   },
   'maintenance-list': async (_, { db, clock }) => ({
     items: (await listWindows(db, now(clock))).map(windowWire),

@@ -5,7 +5,15 @@ import { newTokenId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { currentPool } from '../../store/rows/pools.ts';
-import { createToken, listTokens, relayPrefix, revokeToken, tokenPrefix, tokenWire } from '../../store/rows/tokens.ts';
+import {
+  createToken,
+  listTokens,
+  relayPrefix,
+  revokeToken,
+  type TokenRow,
+  tokenPrefix,
+  tokenWire,
+} from '../../store/rows/tokens.ts';
 import { actorOf } from '../http/callers.ts';
 import type { Handlers } from '../services.ts';
 
@@ -16,6 +24,11 @@ const scopeProblem = (key: 'pool' | 'tenant', isRequired: boolean) => {
     detail: `/body/${key} ${message}.`,
     errors: [{ path: `/body/${key}`, message }],
   });
+};
+
+const scopeText = ({ pool, tenant }: Pick<TokenRow, 'pool' | 'tenant'>): string => {
+  if (pool !== null) return `pool ${pool}`;
+  return tenant === null ? 'all tenants' : `tenant ${tenant}`;
 };
 
 type TokenRoutes = 'token-create' | 'token-list' | 'token-delete';
@@ -45,7 +58,7 @@ export const tokenHandlers: Pick<Handlers, TokenRoutes> = {
           at,
           layer: 'operator',
           kind: 'token.created',
-          summary: `token ${body.name} (${body.role}, ${body.tenant ? `tenant ${body.tenant}` : 'all tenants'}) was created`,
+          summary: `token ${row.name} (${row.role}, ${scopeText(row)}) was created`,
           data: { token_id: row.token_id, role: body.role, tenant: row.tenant, pool: row.pool },
           actor: actorOf(person()),
           correlation_id,

@@ -17,7 +17,7 @@ interface Failures {
 
 export interface FailureThrottle {
   /** Counts a failure. Returns the seconds that the address has to wait, or undefined if none. */
-  failed(address: string): number | undefined;
+  countFailure(address: string): number | undefined;
   size(): number;
 }
 
@@ -37,7 +37,7 @@ export function createFailureThrottle(clock: Clock, allowed: number): FailureThr
   };
 
   return {
-    failed(address) {
+    countFailure(address) {
       const nowMs = clock.monotonicMs();
       const failures = failuresOf(address, nowMs);
       failures.last_ms = nowMs;

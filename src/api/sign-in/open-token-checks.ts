@@ -9,7 +9,7 @@ export function openTokenChecks(options: {
   db: Queryable;
   clock: Clock;
   settings: { token_failures: number };
-  onError(what: string): (error: unknown) => void;
+  onError(message: string): (error: unknown) => void;
   parts: AsyncDisposableStack;
 }): Pick<ApiServices, 'tokenFailures' | 'tokenUses'> {
   const { db, clock, settings, onError, parts } = options;

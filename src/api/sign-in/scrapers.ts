@@ -1,7 +1,8 @@
 /**
- * Admits known callers of `/metrics` while the database is away, which could not check their
- * tokens. Otherwise no alert could name the cause. A token counts as known if this replica accepted
- * it before, for metrics; without the database the metrics contain nothing about the fleet.
+ * Admits known callers of `/metrics` while the database is away and cannot check their tokens, so
+ * that an alert can name the cause. A token is known if this replica authorized it for metrics
+ * before. Unchecked callers get no metrics of the fleet: the token may have been revoked since, and
+ * the database may answer again at any moment.
  */
 import { createHash } from 'node:crypto';
 import { type Clock, now } from '../../base/clock.ts';
@@ -9,7 +10,10 @@ import { StoreUnavailable } from '../../store/pg/database.ts';
 import type { Person } from '../http/callers.ts';
 
 export interface Scrapers {
+  /** Runs `check`, or returns a known caller with `is_unchecked` while the database is away. */
   admit(secret: string, check: () => Promise<Person>): Promise<Person>;
+  /** Call once the caller is authorized. Does nothing for an unchecked caller. */
+  remember(secret: string, person: Person): void;
 }
 
 const maxKnown = 16;
@@ -17,15 +21,10 @@ const digestOf = (secret: string) => createHash('sha256').update(secret).digest(
 
 export function createScrapers(clock: Clock, isAway: () => boolean): Scrapers {
   const known = new Map<string, Person>();
-  const remember = (digest: string, person: Person) => {
-    known.delete(digest);
-    known.set(digest, person);
-    const [oldest] = known.keys();
-    if (known.size > maxKnown && oldest !== undefined) known.delete(oldest);
-  };
   const find = (digest: string): Person | undefined => {
     const person = known.get(digest);
-    return person?.expires_at && person.expires_at <= now(clock) ? undefined : person;
+    if (!person || (person.expires_at && person.expires_at <= now(clock))) return undefined;
+    return { ...person, is_unchecked: true };
   };
   return {
     async admit(secret, check) {
@@ -34,13 +33,22 @@ export function createScrapers(clock: Clock, isAway: () => boolean): Scrapers {
       if (person && isAway()) return person;
       try {
         const checked = await check();
-        remember(digest, checked);
+        // The caller is known again once it is authorized.
+        known.delete(digest);
         return checked;
       } catch (error) {
         if (person && error instanceof StoreUnavailable) return person;
         if (!(error instanceof StoreUnavailable)) known.delete(digest);
         throw error;
       }
+    },
+    remember(secret, person) {
+      if (person.is_unchecked) return;
+      const digest = digestOf(secret);
+      known.delete(digest);
+      known.set(digest, person);
+      const [oldest] = known.keys();
+      if (known.size > maxKnown && oldest !== undefined) known.delete(oldest);
     },
   };
 }

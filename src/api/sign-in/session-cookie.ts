@@ -10,7 +10,7 @@ import {
   createSession,
   deleteSession,
   type FoundSession,
-  sessionBySecret,
+  findSessionBySecret,
   touchSession,
 } from '../../store/rows/sign-in/sessions.ts';
 import { actorOf, type Person } from '../http/callers.ts';
@@ -44,7 +44,7 @@ export const idleCutoff = (at: Date, { settings }: Pick<ApiServices, 'settings'>
  * Reads the row for each request, so that a session that another replica ended is refused here too.
  */
 export async function findSession(secret: string, services: ApiServices): Promise<FoundSession> {
-  const session = await sessionBySecret(services.db, secret);
+  const session = await findSessionBySecret(services.db, secret);
   if (!session) throw new ApiProblem('token_unknown', 'This session has ended; sign in again.');
   const at = now(services.clock);
   if (session.session_expires_at <= at || session.session_used_at <= idleCutoff(at, services))

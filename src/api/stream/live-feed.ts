@@ -22,7 +22,7 @@ export interface FeedFigures extends AudienceFigures {
   facts: number;
   /** Readers dropped because they did not keep up. */
   dropped: number;
-  /** From the time of a fact until the tail read it. */
+  /** From the time of the first fact of a batch until the tail read it. */
   tail_seconds: number;
   /** Time spent waiting for more facts of a batch. The name is the label of the metric. */
   gather_seconds: number;
@@ -72,6 +72,7 @@ export function createLiveFeed(options: {
   let delayMs = batchMs.min;
   let cancelScheduled: (() => void) | undefined;
   let isDelivering = false;
+  let isStopped = false;
 
   const joinIds = async (ids: Record<'nodes' | 'allocations' | 'operations', string[]>) => {
     const at = now(clock);
@@ -111,9 +112,9 @@ export function createLiveFeed(options: {
     try {
       const batch = await join(facts);
       const joinedMs = clock.monotonicMs();
-      await audience.show(batch);
-      const shownMs = clock.monotonicMs();
-      delayMs = Math.min(Math.max(shownMs - startedMs, batchMs.min), batchMs.max);
+      await audience.send(batch);
+      const sentMs = clock.monotonicMs();
+      delayMs = Math.min(Math.max(sentMs - startedMs, batchMs.min), batchMs.max);
       totals.batches++;
       totals.facts += facts.length;
       totals.gather_seconds += (startedMs - sinceMs) / 1000;
@@ -128,6 +129,8 @@ export function createLiveFeed(options: {
   };
 
   const schedule = (ms: number) => {
+    // A delivery that was under way at the stop must not start the next one.
+    if (isStopped) return;
     cancelScheduled = clock.after(ms, () => {
       cancelScheduled = undefined;
       void deliver();
@@ -143,8 +146,8 @@ export function createLiveFeed(options: {
       const ids = (key: 'node_id' | 'allocation_id') => moved.flatMap((each) => each[key] ?? []);
       const joined = await joinIds({ nodes: ids('node_id'), allocations: ids('allocation_id'), operations: [] });
       const operations = new Map(moved.map((each) => [each.workflow_id, each]));
-      const batch = { ...joined, facts: [], operations, moved: [...operations.keys()] };
-      await audience.show(batch);
+      const batch = { ...joined, facts: [], operations, movedIds: [...operations.keys()] };
+      await audience.send(batch);
     },
   });
 
@@ -177,6 +180,7 @@ export function createLiveFeed(options: {
     },
     figures: () => ({ ...audience.figures(), ...totals }),
     stop() {
+      isStopped = true;
       unsubscribe();
       stopTicking();
       cancelScheduled?.();

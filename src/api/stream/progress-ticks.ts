@@ -1,22 +1,23 @@
 /**
- * Sends progress to stream readers during long steps. Such a step writes no facts for minutes while
- * its percentage, remaining time and stall mark change. Checks the running operations a few at a
- * time and sends those whose progress changed. Without readers it queries nothing.
+ * Sends progress to stream readers during long steps, which write no facts for minutes while their
+ * percentage, remaining time and stall mark change. Checks the running operations a few at a time
+ * and sends those whose progress changed. Without readers it queries nothing.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import type { Operation } from '../../contract/operation.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
-import { runningOperations } from '../../store/operations/open-operations.ts';
+import { listRunningOperations } from '../../store/operations/open-operations.ts';
 import { readOperations } from '../../store/operations/operations.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 
 const everyMs = 2_000;
 /** With many running operations each is checked less often, so that readers are not flooded. */
-const perTick = 20;
+const maxPerTick = 20;
+const slownessSteps = 20;
 
-/** The part of the progress that a person sees. */
+/** The part of the progress that a person sees, with slowness in steps of 5 %. */
 const visibleProgress = ({ progress }: Operation) =>
-  `${Math.floor(progress.percent)} ${progress.stalled} ${Math.floor((progress.slower_than ?? 0) * 20)}`;
+  `${Math.floor(progress.percent)} ${progress.stalled} ${Math.floor((progress.slower_than ?? 0) * slownessSteps)}`;
 
 export function startProgressTicks(options: {
   db: Queryable;
@@ -39,12 +40,12 @@ export function startProgressTicks(options: {
   };
 
   const checkSome = async () => {
-    const ids = await runningOperations(db, after, perTick);
+    const ids = await listRunningOperations(db, after, maxPerTick);
     const operations = await readOperations(db, ids, wholeFleet, now(clock));
     const moved = operations.filter(hasMoved);
     for (const each of operations) currentRound.set(each.workflow_id, visibleProgress(each));
     after = ids.at(-1) ?? '';
-    if (ids.length < perTick) {
+    if (ids.length < maxPerTick) {
       after = '';
       lastRound = currentRound;
       currentRound = new Map();

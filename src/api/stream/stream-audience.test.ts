@@ -68,7 +68,7 @@ test('shares bytes between readers with the same filter, and serializes each fac
   for (const { reader } of [...all, ...tenants, node, other]) audience.add(reader);
   expect(audience.figures()).toMatchObject({ readers: 54, filters: 5 });
   serializations = 0;
-  await audience.show(batchOf(...facts));
+  await audience.send(batchOf(...facts));
   expect(serializations).toBe(3);
   const shared = all[0]?.pieces[0]?.bytes;
   expect(shared).toBeInstanceOf(Buffer);
@@ -91,7 +91,7 @@ test('ends the streams of an ended session, but not others of the same token', a
     readerOf({}, 'token'),
   ];
   for (const { reader } of [closed, other, bearer]) audience.add(reader);
-  await audience.show(batchOf(factOf(1, { kind: 'session.ended', data: { session_id: 'gone', token_id: 'token' } })));
+  await audience.send(batchOf(factOf(1, { kind: 'session.ended', data: { session_id: 'gone', token_id: 'token' } })));
   expect([closed, other, bearer].map(({ ended }) => ended.length)).toEqual([1, 0, 0]);
 });
 
@@ -103,7 +103,7 @@ test('ends the streams of a revoked token, and sends nothing to removed readers'
   const remove = audience.add(removed.reader);
   remove();
   remove();
-  await audience.show(batchOf(factOf(1, { kind: 'token.revoked', data: { token_id: 'revoked' } })));
+  await audience.send(batchOf(factOf(1, { kind: 'token.revoked', data: { token_id: 'revoked' } })));
   expect([revoked, valid, removed].map(({ ended, pieces }) => [ended.length, pieces.length])).toEqual([
     [1, 0],
     [0, 1],
@@ -112,7 +112,7 @@ test('ends the streams of a revoked token, and sends nothing to removed readers'
   expect(audience.readers()).toBe(2);
 });
 
-test('batches more facts the longer the last batch took', async () => {
+test('waits for more facts before the next batch if the last batch took long', async () => {
   const clock = virtualClock();
   const subscribers: ((fact: Evidence) => void)[] = [];
   const none = () => undefined;
@@ -139,7 +139,7 @@ test('batches more facts the longer the last batch took', async () => {
       return [];
     },
     redact: builtInRedactor,
-    evidenceWritten: none,
+    markEvidenceWritten: none,
   };
   const feed = createLiveFeed({ db, tail, clock, onError: (error) => expect(error).toBeUndefined() });
   const { reader, pieces } = readerOf();

@@ -6,7 +6,7 @@
 import { type Clock, pause } from '../../base/clock.ts';
 import { type Cursor, parseCursor, startCursor } from '../../store/evidence/commit-order.ts';
 import type { FeedBatch } from './feed-batch.ts';
-import { filterKey, renderer, type StreamFilter } from './stream-events.ts';
+import { createRenderer, filterKey, type StreamFilter } from './stream-events.ts';
 
 /** A batch rendered for one filter. */
 export interface Piece {
@@ -56,7 +56,7 @@ export function createAudience(clock: Clock) {
   let readers = 0;
 
   const piecesOf = (batch: FeedBatch): ((filter: StreamFilter) => Piece) => {
-    const render = renderer(batch);
+    const render = createRenderer(batch);
     const bounds = { first: cursorOf(batch, 0), last: cursorOf(batch, -1) };
     return (filter) => {
       const text = render(filter);
@@ -78,7 +78,7 @@ export function createAudience(clock: Clock) {
     },
 
     /** Await this before the next batch: readers skip facts that arrive out of order. */
-    async show(batch: FeedBatch): Promise<void> {
+    async send(batch: FeedBatch): Promise<void> {
       const endedIds = endedIdsIn(batch);
       const pieceFor = piecesOf(batch);
       let yieldedMs = clock.monotonicMs();

@@ -40,29 +40,26 @@ function matchesFilter(fact: Subject, batch: FeedBatch, filter: StreamFilter): b
   return !filter.pool || poolOf(fact, batch) === filter.pool;
 }
 
-/**
- * The kinds of rows that facts are about. The allocation to which a row belongs now is checked
- * besides the fact's: a node may have gone to another tenant since the fact was recorded.
- */
+/** The kinds of rows that facts are about. */
 const rowKinds = [
   { topic: 'nodes', name: 'node', key: 'node_id', rowsIn: (batch: FeedBatch) => batch.nodes },
   { topic: 'allocations', name: 'allocation', key: 'allocation_id', rowsIn: (batch: FeedBatch) => batch.allocations },
   { topic: 'operations', name: 'operation', key: 'workflow_id', rowsIn: (batch: FeedBatch) => batch.operations },
 ] as const;
 
-const event = (name: string, data: unknown, id?: string) =>
+const formatEvent = (name: string, data: unknown, id?: string) =>
   `${id ? `id: ${id}\n` : ''}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 
-export const position = (cursor: string) => event('position', {}, cursor);
+export const positionEvent = (cursor: string) => formatEvent('position', {}, cursor);
 
-/** Tells a reader that its facts were lost, so that it reads the present state again. */
-export const reset = () => event('reset', { reason: 'history_lost' });
+/** Tells a reader that facts before its cursor were lost. It must read the present state again. */
+export const resetEvent = () => formatEvent('reset', { reason: 'history_lost' });
 
 /** Caches the text of each event of a batch. */
 function createEventCache() {
   const texts = new Map<object, string>();
   return (name: string, data: object, id?: string): string => {
-    const text = texts.get(data) ?? event(name, data, id);
+    const text = texts.get(data) ?? formatEvent(name, data, id);
     texts.set(data, text);
     return text;
   };
@@ -72,7 +69,7 @@ function createEventCache() {
  * Renders a batch for one filter; the text is empty if nothing matches. Current rows come first,
  * then the facts with their cursors. A reader that disconnects in between gets the facts again.
  */
-export function renderer(batch: FeedBatch): (filter: StreamFilter) => string {
+export function createRenderer(batch: FeedBatch): (filter: StreamFilter) => string {
   const eventText = createEventCache();
   const idsInFacts = {
     node_id: new Set(batch.facts.map((fact) => fact.node_id)),
@@ -93,22 +90,23 @@ export function renderer(batch: FeedBatch): (filter: StreamFilter) => string {
       if (!filter.topics.has(topic)) continue;
       for (const id of new Set(facts.flatMap((fact) => fact[key] ?? []))) {
         const row = rowsIn(batch).get(id);
+        // A node may have gone to another tenant since the fact was recorded.
         if (row && isVisible(row.allocation_id, batch, filter)) text += eventText(name, row);
       }
     }
     if (filter.topics.has('evidence')) for (const fact of facts) text += eventText('evidence', fact, fact.cursor);
-    return text && text + position(last.cursor);
+    return text && text + positionEvent(last.cursor);
   };
 
   const renderMoved = (filter: StreamFilter): string => {
     let text = '';
     if (!filter.topics.has('operations')) return text;
-    for (const id of batch.moved ?? []) {
+    for (const id of batch.movedIds ?? []) {
       const operation = batch.operations.get(id);
       if (operation && matchesFilter(operation, batch, filter)) text += eventText('operation', operation);
     }
     return text;
   };
 
-  return (filter) => (batch.moved ? renderMoved(filter) : renderFacts(filter));
+  return (filter) => (batch.movedIds ? renderMoved(filter) : renderFacts(filter));
 }

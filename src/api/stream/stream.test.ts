@@ -6,7 +6,7 @@ import { until } from '../../../test/support/until.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { silentLog } from '../../engine/engine-log.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
-import { headCursor } from '../../store/evidence/commit-order.ts';
+import { readHeadCursor } from '../../store/evidence/commit-order.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { testFleet } from '../../store/testing/fleet.ts';
 import type { ApiServices } from '../services.ts';
@@ -30,7 +30,7 @@ async function startCatchUp() {
   );
   await until('the facts to be settled', async () => {
     const [last] = await store.db.query<{ seq: string }>('select max(seq)::text as seq from evidence');
-    return (await headCursor(store.db)).seq === last?.seq;
+    return (await readHeadCursor(store.db)).seq === last?.seq;
   });
   const clock = virtualClock();
   const response = slowResponse();

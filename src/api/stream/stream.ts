@@ -20,9 +20,9 @@ import type { ApiServices, Handler } from '../services.ts';
 import { idleCutoff } from '../sign-in/session-cookie.ts';
 import type { FeedBatch } from './feed-batch.ts';
 import type { Piece } from './stream-audience.ts';
-import { position, renderer, reset, type StreamFilter } from './stream-events.ts';
+import { createRenderer, positionEvent, resetEvent, type StreamFilter } from './stream-events.ts';
 
-const aliveEveryMs = 5_000;
+const keepAliveMs = 5_000;
 /** How often an open stream checks whether its session has timed out; a timeout leaves no fact. */
 const sessionCheckMs = 60_000;
 const catchUpBatch = 500;
@@ -45,15 +45,16 @@ const waitForDrain = (out: Writable): Promise<void> =>
 
 /**
  * Serves one reader. Until the reader has caught up, facts are read from the store at its pace, and
- * live batches only set `missed`. Then it gets the live batches. No fact is sent twice.
+ * live batches only set `hasMissedFacts`. Then it gets the live batches. No fact is sent twice.
  */
 function openReader(out: Writable, person: Person, start: Cursor, filter: StreamFilter, services: ApiServices) {
   const { feed, clock } = services;
-  let reached = start;
+  /** Facts up to this cursor were sent, or skipped because they do not match the filter. */
+  let reachedCursor = start;
   /** The last cursor that the reader was sent, from which it would resume. */
-  let sent = start;
+  let sentCursor = start;
   let isLive = false;
-  let missed = false;
+  let hasMissedFacts = false;
   let stalls = 0;
 
   const drop = () => {
@@ -62,29 +63,29 @@ function openReader(out: Writable, person: Person, start: Cursor, filter: Stream
   };
 
   const renderAndSend = (batch: FeedBatch, last: Cursor): boolean => {
-    reached = last;
-    const text = renderer(batch)(filter);
+    reachedCursor = last;
+    const text = createRenderer(batch)(filter);
     if (text === '') return true;
-    sent = last;
+    sentCursor = last;
     return out.write(text);
   };
 
   const takeFacts = ({ batch, bytes, first, last }: Piece) => {
-    if (isAfter(first, reached)) {
-      reached = last;
+    if (isAfter(first, reachedCursor)) {
+      reachedCursor = last;
       if (!bytes) return;
-      sent = last;
+      sentCursor = last;
       out.write(bytes);
-    } else if (isAfter(last, reached)) {
-      const facts = batch.facts.filter((fact) => isAfter(parseCursor(fact.cursor) ?? reached, reached));
+    } else if (isAfter(last, reachedCursor)) {
+      const facts = batch.facts.filter((fact) => isAfter(parseCursor(fact.cursor) ?? reachedCursor, reachedCursor));
       renderAndSend({ ...batch, facts }, last);
     }
   };
 
   /** Sends the position after skipped facts too, so that a resume does not read them again. */
   const sendPosition = () => {
-    if (sent !== reached) out.write(position(formatCursor(reached)));
-    sent = reached;
+    if (sentCursor !== reachedCursor) out.write(positionEvent(formatCursor(reachedCursor)));
+    sentCursor = reachedCursor;
   };
 
   const removeReader = feed.add({
@@ -93,16 +94,16 @@ function openReader(out: Writable, person: Person, start: Cursor, filter: Stream
     session_id: person.session_id,
     end: () => out.destroy(),
     take(piece) {
-      if (!isLive) missed ||= piece.bytes !== null && !piece.batch.moved;
+      if (!isLive) hasMissedFacts ||= piece.bytes !== null && !piece.batch.movedIds;
       else if (out.writableLength > maxUnsentBytes) drop();
-      else if (!piece.batch.moved) takeFacts(piece);
+      else if (!piece.batch.movedIds) takeFacts(piece);
       // A reader that is behind skips progress ticks; the next tick repeats them.
       else if (piece.bytes && !out.writableNeedDrain) out.write(piece.bytes);
     },
   });
 
   let sessionCheckedMs = clock.monotonicMs();
-  const endWithSession = async () => {
+  const checkSession = async () => {
     const { session_id } = person;
     const everyMs = Math.min(sessionCheckMs, services.settings.session_idle_seconds * 1000);
     if (session_id === null || clock.monotonicMs() - sessionCheckedMs < everyMs) return;
@@ -118,11 +119,11 @@ function openReader(out: Writable, person: Person, start: Cursor, filter: Stream
     else {
       sendPosition();
       out.write(': alive\n\n');
-      endWithSession().catch((error) => services.log.warn({ error }, 'could not check the session of a stream'));
-      cancel = clock.after(aliveEveryMs, keepAlive);
+      checkSession().catch((error) => services.log.warn({ error }, 'could not check the session of a stream'));
+      cancel = clock.after(keepAliveMs, keepAlive);
     }
   };
-  let cancel = clock.after(aliveEveryMs, keepAlive);
+  let cancel = clock.after(keepAliveMs, keepAlive);
   out.on('close', () => {
     removeReader();
     cancel();
@@ -130,21 +131,21 @@ function openReader(out: Writable, person: Person, start: Cursor, filter: Stream
 
   return {
     /** For a reader that starts at the feed's position, and so has nothing to catch up. */
-    beginHere() {
+    startLive() {
       isLive = true;
     },
     /**
-     * `first` was read before this reader was added to the feed, so at least one more page is read.
+     * `firstPage` was read before the reader was added to the feed, so at least one more is read.
      */
-    async catchUp(first: VisiblePage) {
-      let page = first;
+    async catchUp(firstPage: VisiblePage) {
+      let page = firstPage;
       do {
         const last = parseCursor(page.items.at(-1)?.cursor ?? '');
         if (last && !renderAndSend(await feed.join(page.items), last)) await waitForDrain(out);
-        reached = page.reached;
-        if (page !== first && !page.more && !missed) break;
-        missed = false;
-        page = await readVisibleAfter(services.db, reached, filter, catchUpBatch);
+        reachedCursor = page.reached;
+        if (page !== firstPage && !page.more && !hasMissedFacts) break;
+        hasMissedFacts = false;
+        page = await readVisibleAfter(services.db, reachedCursor, filter, catchUpBatch);
       } while (!out.destroyed);
       if (out.destroyed) return;
       sendPosition();
@@ -159,17 +160,16 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
     topics: new Set((query?.topics ?? 'nodes,allocations,operations,evidence').split(',')),
     visibility: person().visibility,
   };
-  const requested = String(request.headers['last-event-id'] ?? query?.cursor ?? '');
-  const resumeCursor = requested === '' ? undefined : parseCursor(requested);
-  if (requested !== '' && !resumeCursor) throw new ApiProblem('invalid_cursor');
+  const requestedCursor = String(request.headers['last-event-id'] ?? query?.cursor ?? '');
+  const resumeCursor = requestedCursor === '' ? undefined : parseCursor(requestedCursor);
+  if (requestedCursor !== '' && !resumeCursor) throw new ApiProblem('invalid_cursor');
   services.places.streams.hold(person(), reply);
-  const resumed = resumeCursor && (await resumeFrom(services.db, resumeCursor));
-  const start = resumed?.cursor ?? parseCursor(services.feed.position()) ?? startCursor;
-  // One page is only charged, since after a restart all readers resume. Longer catch-ups need a
-  // place.
+  const resumePoint = resumeCursor && (await resumeFrom(services.db, resumeCursor));
+  const start = resumePoint?.cursor ?? parseCursor(services.feed.position()) ?? startCursor;
+  // The first page is charged but needs no place, since after a restart all readers resume.
   if (resumeCursor) services.rates.chargePage(request, catchUpBatch);
-  const first = resumed && (await readVisibleAfter(services.db, start, filter, catchUpBatch));
-  const endCatchUp = first?.more ? services.places.catch_ups.take(person()) : () => {};
+  const firstPage = resumePoint && (await readVisibleAfter(services.db, start, filter, catchUpBatch));
+  const endCatchUp = firstPage?.more ? services.places.catch_ups.take(person()) : () => {};
 
   reply.hijack();
   const response = reply.raw;
@@ -189,18 +189,18 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
     'x-content-type-options': 'nosniff',
     'x-correlation-id': request.correlation_id,
   });
-  response.write(`retry: 1000\n${resumed?.lost ? reset() : ''}${position(formatCursor(start))}`);
+  response.write(`retry: 1000\n${resumePoint?.lost ? resetEvent() : ''}${positionEvent(formatCursor(start))}`);
   // Write to the socket after the head: the response object would delay every write by a turn of
   // the event loop.
   const reader = openReader(response.socket ?? response, person(), start, filter, services);
-  if (!first) {
-    reader.beginHere();
+  if (!firstPage) {
+    reader.startLive();
     return undefined;
   }
   // A reader that is too slow must resume later from its cursor, so that others get its place.
   const cancel = services.clock.after(maxCatchUpMs, () => response.destroy());
   try {
-    await reader.catchUp(first);
+    await reader.catchUp(firstPage);
   } catch (error) {
     services.log.warn(
       { error, correlation_id: request.correlation_id },

@@ -1,4 +1,4 @@
-/** Which requests take the fast path, and that the others reach Fastify whole. */
+/** Tests which requests take the fast path, and that all others reach Fastify whole. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -32,18 +32,18 @@ const session = {
 } as unknown as AgentSession;
 const fenced = { ...session, fence: { kind: 'fenced', reason: 'replaced', heard_until: null } } as AgentSession;
 
-const heard: Beat[] = [];
-let closing = false;
-let shedding = false;
+const addedBeats: Beat[] = [];
+let isClosing = false;
+let isShedding = false;
 const known: Record<string, AgentSession> = { mine: session, former: fenced };
 const services = {
   log: createLog({ level: 'silent' }),
   clock: systemClock,
   settings: { loopback_only: true, proxies: trustedProxies([]) },
-  sessions: { known: (credential: string) => known[credential] },
-  beats: { add: (beat: Beat) => heard.push(beat), flushedThroughMs: () => 0 },
+  sessions: { getCached: (credential: string) => known[credential] },
+  beats: { add: (beat: Beat) => addedBeats.push(beat), flushedThroughMs: () => 0 },
   overload: {
-    shedding: () => ({ reads: shedding, beats: shedding, stretch: shedding ? 1.8 : 1 }),
+    shedding: () => ({ reads: isShedding, beats: isShedding, stretch: isShedding ? 1.8 : 1 }),
     slowDown: (heartbeat_interval_seconds: number) =>
       new ApiProblem('beats_slow_down', {
         retry_after_seconds: heartbeat_interval_seconds,
@@ -52,10 +52,10 @@ const services = {
   },
   fleetLoad: () => ({ nodes: 1, replicas: 1, beat_rate: 5_000 }),
   deferred: createDeferredReports(systemClock),
-  rates: { beatHoldMs: () => 0 },
+  rates: { beatDelayMs: () => 0 },
 } as unknown as ApiServices;
 
-/** Stands for Fastify: answers 418 with the body it received. */
+/** Stands in for Fastify: answers 418 with the body it received. */
 const server = createServer(async (received, response) => {
   const payload = (await replayBody(
     { raw: received } as never,
@@ -68,19 +68,19 @@ const server = createServer(async (received, response) => {
 });
 
 beforeAll(async () => {
-  openBeatLane(server, services, () => closing);
+  openBeatLane(server, services, () => isClosing);
   await once(server.listen(0, '127.0.0.1'), 'listening');
 });
 afterAll(() => server.close());
 beforeEach(() => {
-  heard.length = 0;
-  closing = false;
-  shedding = false;
+  addedBeats.length = 0;
+  isClosing = false;
+  isShedding = false;
 });
 
 const path = '/v1/agent/heartbeat';
-const usual = { 'content-type': 'application/json', authorization: 'Bearer mine' };
-const send = (body: string | undefined, headers: Record<string, string> = usual, at = path) =>
+const usualHeaders = { 'content-type': 'application/json', authorization: 'Bearer mine' };
+const send = (body: string | undefined, headers: Record<string, string> = usualHeaders, at = path) =>
   fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}${at}`, {
     method: 'POST',
     headers,
@@ -100,12 +100,12 @@ it.each([
     heartbeat_interval_seconds: expect.any(Number),
     tasks_waiting: 2,
   });
-  expect(heard).toEqual([expect.objectContaining({ node_instance_id: 'inst_1', reported })]);
+  expect(addedBeats).toEqual([expect.objectContaining({ node_instance_id: 'inst_1', reported })]);
 });
 
 it('answers a heartbeat without a body', async () => {
   expect((await send(undefined, { authorization: 'Bearer mine' })).status).toBe(200);
-  expect(heard).toHaveLength(1);
+  expect(addedBeats).toHaveLength(1);
 });
 
 const large = JSON.stringify({ message: 'm'.repeat(5_000) });
@@ -118,18 +118,18 @@ it.each<[string, string, Record<string, string>?, string?]>([
   ['a number out of range', '{"error_rate":-1}'],
   ['a large body', large],
   ['the id of another instance', '{"node_instance_id":"inst_2"}'],
-  ['an unknown credential', '{}', { ...usual, authorization: 'Bearer nobody' }],
-  ['a fenced instance', '{}', { ...usual, authorization: 'Bearer former' }],
+  ['an unknown credential', '{}', { ...usualHeaders, authorization: 'Bearer nobody' }],
+  ['a fenced instance', '{}', { ...usualHeaders, authorization: 'Bearer former' }],
   ['no credential', '{}', { 'content-type': 'application/json' }],
-  ['another content type', '{}', { ...usual, 'content-type': 'text/plain' }],
-  ['a correlation id', '{}', { ...usual, 'x-correlation-id': 'mine' }],
-  ['an origin', '{}', { ...usual, origin: 'http://127.0.0.1' }],
-  ['a query', '{}', usual, `${path}?a=1`],
+  ['another content type', '{}', { ...usualHeaders, 'content-type': 'text/plain' }],
+  ['a correlation id', '{}', { ...usualHeaders, 'x-correlation-id': 'mine' }],
+  ['an origin', '{}', { ...usualHeaders, origin: 'http://127.0.0.1' }],
+  ['a query', '{}', usualHeaders, `${path}?a=1`],
 ])('passes a request with %s to Fastify, with its body', async (_, body, headers, at) => {
   const answer = await send(body, headers, at);
   expect(answer.status).toBe(418);
   expect(await answer.text()).toBe(body);
-  expect(heard).toEqual([]);
+  expect(addedBeats).toEqual([]);
 });
 
 it('passes a request to Fastify if its instance was fenced while the body arrived', async () => {
@@ -137,7 +137,7 @@ it('passes a request to Fastify if its instance was fenced while the body arrive
   known.slow = waiting;
   const outgoing = request({
     ...{ host: '127.0.0.1', port: (server.address() as AddressInfo).port, path, method: 'POST' },
-    headers: { ...usual, authorization: 'Bearer slow', 'content-length': '2' },
+    headers: { ...usualHeaders, authorization: 'Bearer slow', 'content-length': '2' },
   });
   const answered = once(outgoing, 'response');
   const arrived = once(server, 'request');
@@ -148,16 +148,16 @@ it('passes a request to Fastify if its instance was fenced while the body arrive
   const [answer] = (await answered) as [IncomingMessage];
   expect(answer.statusCode).toBe(418);
   expect(await text(answer)).toBe('{}');
-  expect(heard).toEqual([]);
+  expect(addedBeats).toEqual([]);
 });
 
 it('passes everything to Fastify once the server closes', async () => {
-  closing = true;
+  isClosing = true;
   expect((await send('{}')).status).toBe(418);
 });
 
 it('sheds a heartbeat in an overload: stores it, with a longer interval and stale time', async () => {
-  shedding = true;
+  isShedding = true;
   const answer = await send('{}');
   expect(answer.status).toBe(429);
   expect(answer.headers.get('content-type')).toBe('application/problem+json; charset=utf-8');
@@ -171,7 +171,7 @@ it('sheds a heartbeat in an overload: stores it, with a longer interval and stal
   expect(correlation_id).toBe(answer.headers.get('x-correlation-id'));
   expect(Number(answer.headers.get('retry-after'))).toBe(Math.ceil(retry_after_seconds));
   expect(heartbeat_interval_seconds).toBeGreaterThan(session.interval_seconds);
-  expect(heard).toEqual([
+  expect(addedBeats).toEqual([
     expect.objectContaining({
       interval_seconds: heartbeat_interval_seconds,
       stale_seconds: 3 * heartbeat_interval_seconds,

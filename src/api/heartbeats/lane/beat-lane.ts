@@ -1,8 +1,9 @@
 /**
  * A fast path for the most frequent request: a plain heartbeat of a known agent. It runs before
- * Fastify, applies the same checks, and answers only heartbeats that pass them and change nothing.
- * Everything else goes to Fastify untouched, so that every refusal and every change is made in one
- * place. Why, and what it saves: docs/decisions/0018-heartbeat-fast-path.md.
+ * Fastify, applies the same checks, and answers only heartbeats that pass them and change nothing:
+ * with 200, or with 429 in an overload. Everything else goes to Fastify untouched, so that other
+ * refusals and all changes are made in one place. Why, and what it saves:
+ * docs/decisions/0018-heartbeat-fast-path.md.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
@@ -20,7 +21,7 @@ import { commonHeaders } from '../../http/replies/reply-headers.ts';
 import { compileCheck } from '../../http/validation.ts';
 import { markIdentified } from '../../limits/held/connections.ts';
 import type { ApiServices } from '../../services.ts';
-import { acceptUnchanged, shedOf } from '../accept-beat.ts';
+import { acceptUnchanged, shedIfOverloaded } from '../accept-beat.ts';
 
 const { method, path } = routes['agent-heartbeat'];
 const checkBeat = compileCheck(Heartbeat, 'body') as (value: unknown) => Heartbeat;
@@ -28,9 +29,9 @@ const checkBeat = compileCheck(Heartbeat, 'body') as (value: unknown) => Heartbe
 const maxBytes = 4096;
 const maxHosts = 100;
 const json = 'application/json; charset=utf-8';
-/** Ends with the name of the length, whose value differs. */
+/** Ends without the value of `content-length`, which each reply adds. */
 const jsonHeaders = [...Object.entries(commonHeaders).flat(), 'content-type', json, 'content-length'];
-const readable = new Set(['application/json', json]);
+const readableTypes = new Set(['application/json', json]);
 const usualScheme = 'Bearer ';
 
 /** Bodies that were read before the request was handed to Fastify. */
@@ -40,21 +41,21 @@ const bodiesRead = new WeakMap<IncomingMessage, Buffer>();
 export async function replayBody(request: FastifyRequest, _: unknown, payload: NodeJS.ReadableStream) {
   const bytes = bodiesRead.get(request.raw);
   if (bytes === undefined) return payload as never;
-  const again = new Readable({ read() {} });
-  again.push(bytes);
-  again.push(null);
-  return again as never;
+  const replay = new Readable({ read() {} });
+  replay.push(bytes);
+  replay.push(null);
+  return replay as never;
 }
 
 /** Undefined if the headers are unusual in any way. */
-function bodyLength({ headers }: IncomingMessage): number | undefined {
+function readBodyLength({ headers }: IncomingMessage): number | undefined {
   if (headers['transfer-encoding'] !== undefined || headers.origin !== undefined) return undefined;
   // A traced request must appear in traces and logs.
   if (headers.traceparent !== undefined || headers['x-correlation-id'] !== undefined) return undefined;
   const type = headers['content-type'];
   const length = Number(headers['content-length'] ?? 0);
   if (type === undefined) return length === 0 ? 0 : undefined;
-  return readable.has(type) && length <= maxBytes ? length : undefined;
+  return readableTypes.has(type) && length <= maxBytes ? length : undefined;
 }
 
 /**
@@ -98,7 +99,7 @@ function readBeat(text: string): Heartbeat {
 }
 
 /** Undefined if Fastify has to answer; the heartbeat was not processed then. */
-function answer(session: AgentSession, text: string, services: ApiServices): HeartbeatReply | undefined {
+function tryAccept(session: AgentSession, text: string, services: ApiServices): HeartbeatReply | undefined {
   try {
     return acceptUnchanged(session, readBeat(text), services);
   } catch {
@@ -113,7 +114,7 @@ function sessionOf(request: IncomingMessage, services: ApiServices): AgentSessio
   const credential = authorization?.startsWith(usualScheme)
     ? authorization.slice(usualScheme.length)
     : bearerOf(request);
-  const session = credential ? services.sessions.known(credential) : undefined;
+  const session = credential ? services.sessions.getCached(credential) : undefined;
   if (session?.fence.kind !== 'none') return undefined;
   return session.expires_seconds !== 0 && services.credential_age.isExpired(session.expires_seconds)
     ? undefined
@@ -121,7 +122,7 @@ function sessionOf(request: IncomingMessage, services: ApiServices): AgentSessio
 }
 
 /** Caches host names that passed the check; there are only a few. */
-function hostCheck(services: ApiServices): (request: IncomingMessage) => boolean {
+function createHostCheck(services: ApiServices): (request: IncomingMessage) => boolean {
   const passed = new Set<string>();
   return (request) => {
     const { host, 'x-forwarded-host': forwarded } = request.headers;
@@ -142,28 +143,28 @@ export function openBeatLane(server: Server, services: ApiServices, isClosing: (
   const [fastify] = server.listeners('request') as Listener[];
   if (!fastify) throw new Error('the server has no request listener');
 
-  const isOwnHost = hostCheck(services);
+  const isOwnHost = createHostCheck(services);
   const handle: Listener = (request, response) => {
     if (request.url !== path || request.method !== method || isClosing()) return fastify(request, response);
     // At debug level, fall through so that Fastify logs the request.
     if (services.log.isLevelEnabled('debug')) return fastify(request, response);
-    const length = bodyLength(request);
+    const length = readBodyLength(request);
     if (length === undefined || !isOwnHost(request)) return fastify(request, response);
     const session = sessionOf(request, services);
     if (!session) return fastify(request, response);
     markIdentified(request.socket);
     let bytes: Buffer | undefined;
     const finish = () => {
+      const delayMs = services.rates.beatDelayMs(session, services.clock.nowMs());
       // Check again: the instance may have been fenced while the body arrived.
-      const holdMs = services.rates.beatHoldMs(session, services.clock.nowMs());
-      const reply = session.is_outdated ? undefined : answer(session, bytes?.toString() ?? '', services);
+      const reply = session.is_outdated ? undefined : tryAccept(session, bytes?.toString() ?? '', services);
       if (reply) {
         const send = () => {
-          const shed = shedOf(reply, services);
+          const shed = shedIfOverloaded(reply, services);
           if (shed) sendShed(response, shed);
           else sendAccepted(response, reply);
         };
-        return holdMs === 0 ? send() : void services.clock.after(holdMs, send);
+        return delayMs === 0 ? send() : void services.clock.after(delayMs, send);
       }
       if (bytes) bodiesRead.set(request, bytes);
       fastify(request, response);

@@ -1,4 +1,4 @@
-/** The size of a request body, from its headers before it is read and measured afterwards. */
+/** Determines the size of a request body, before and after the body is read. */
 import type { FastifyRequest } from 'fastify';
 
 /** A chunked body declares no size, so it counts as the largest that the route allows. */

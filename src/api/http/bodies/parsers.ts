@@ -11,7 +11,7 @@ const json = 'application/json';
 const ndjson = 'application/x-ndjson';
 const plainText = 'text/plain';
 const yaml = 'application/yaml';
-const alsoYaml = ['text/yaml', 'application/x-yaml'];
+const yamlAliases = ['text/yaml', 'application/x-yaml'];
 
 export const jsonOnly: readonly string[] = [json];
 
@@ -31,13 +31,13 @@ const parsers: Record<string, (scope: FastifyInstance) => void> = {
   [plainText]: (scope) =>
     scope.addContentTypeParser(plainText, { parseAs: 'string' }, (_, body, done) => done(null, body)),
   [yaml]: (scope) =>
-    scope.addContentTypeParser([yaml, ...alsoYaml], { parseAs: 'string' }, async (_: unknown, body: string) =>
+    scope.addContentTypeParser([yaml, ...yamlAliases], { parseAs: 'string' }, async (_: unknown, body: string) =>
       readYaml(body),
     ),
 };
 
 /** Makes the scope read these types only. */
-export function readTypes(scope: FastifyInstance, types: readonly string[]): void {
+export function setParsers(scope: FastifyInstance, types: readonly string[]): void {
   scope.removeAllContentTypeParsers();
   for (const type of types) {
     const add = parsers[type];
@@ -49,17 +49,18 @@ export function readTypes(scope: FastifyInstance, types: readonly string[]): voi
 const isEmpty = (body: unknown) =>
   body === undefined || (typeof body === 'object' && body !== null && Object.keys(body).length === 0);
 
-const typeOf = (request: FastifyRequest) => request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+const contentTypeOf = (request: FastifyRequest) =>
+  request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
 
 /**
- * Runs before the body is read. Unlike Fastify's own message, this one names the types that the
+ * Runs before the body is read. Unlike Fastify's own message, the message names the types that the
  * route reads.
  */
 export function checkContentType(request: FastifyRequest, route: RouteDeclaration): void {
-  const contentType = typeOf(request);
+  const contentType = contentTypeOf(request);
   if (!contentType || route.method === 'GET') return;
   const acceptedTypes = typesReadBy(route);
-  if (!acceptedTypes.includes(alsoYaml.includes(contentType) ? yaml : contentType))
+  if (!acceptedTypes.includes(yamlAliases.includes(contentType) ? yaml : contentType))
     throw new ApiProblem(
       'unsupported_media_type',
       `This route reads ${acceptedTypes.join(' or ')}, not ${contentType.slice(0, 64)}.`,
@@ -75,5 +76,6 @@ export function refuseUnwantedBody(request: FastifyRequest, route: RouteDeclarat
 
 /** Converts a plain text body to the form that the route describes. */
 export function readTextBody(request: FastifyRequest, route: RouteDeclaration): void {
-  if (route.reads_text && typeOf(request) === plainText) request.body = route.reads_text(String(request.body ?? ''));
+  if (route.reads_text && contentTypeOf(request) === plainText)
+    request.body = route.reads_text(String(request.body ?? ''));
 }

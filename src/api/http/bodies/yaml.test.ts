@@ -43,7 +43,7 @@ it.for([
   ['the same key twice', 'a: 1\nb: 2\na: 3'],
   ['the same key twice in braces', '{a: 1, a: 2}'],
   ['the same key deep inside', 'a:\n  - b: 1\n    b: 2'],
-  ['a number and a text that are one key', '1: a\n"1": b'],
+  ['a number and a text that name the same key', '1: a\n"1": b'],
   ['a list as a key', '? [a]\n: b'],
   ['many tokens', `[${'1,'.repeat(9_000)}1]`],
   ['many aliases', `a: &a 1\nb: [${'*a, '.repeat(60)}*a]`],
@@ -63,6 +63,6 @@ it('refuses a text over the size limit, and reads one just below it', () => {
 });
 
 // The limits on size and tokens hide the cost of the parser, so it is measured without them.
-it.for(['many keys', 'closing brackets'])('parses %s in linear time without the limits', async (what) => {
-  await expectLinear(what, 40_000, (size) => hostileYaml[what]?.(size) ?? '', parseWithoutStacks);
+it.for(['many keys', 'closing brackets'])('parses %s in linear time without the limits', async (shape) => {
+  await expectLinear(shape, 40_000, (size) => hostileYaml[shape]?.(size) ?? '', parseWithoutStacks);
 });

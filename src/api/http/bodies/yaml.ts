@@ -15,7 +15,8 @@ const maxAliases = 50;
 /** The lexer emits this token before a scalar; the next token is the text of the scalar. */
 const scalarMark = '\u001f';
 
-const invalid = (why: string) => new ApiProblem('malformed_json', `The body is not valid YAML: ${why}`);
+const invalidYamlProblem = (reason: string) =>
+  new ApiProblem('malformed_json', `The body is not valid YAML: ${reason}`);
 
 /** Refuses texts on which the parser would spend too much time or stack. */
 function checkTokens(text: string): void {
@@ -25,16 +26,18 @@ function checkTokens(text: string): void {
   let indicatorsOnLine = 0;
   let isText = false;
   for (const token of new Lexer().lex(text)) {
-    if (++tokens > maxTokens) throw invalid(`it has more than ${maxTokens} tokens; send JSON instead.`);
+    if (++tokens > maxTokens) throw invalidYamlProblem(`it has more than ${maxTokens} tokens; send JSON instead.`);
     const [first] = token;
     if (isText) isText = false;
     else if (token === scalarMark) isText = true;
-    else if (first === '*' && ++aliases > maxAliases) throw invalid(`it has more than ${maxAliases} aliases.`);
+    else if (first === '*' && ++aliases > maxAliases)
+      throw invalidYamlProblem(`it has more than ${maxAliases} aliases.`);
     else if (first === '[' || first === '{') brackets++;
     else if (first === ']' || first === '}') brackets = Math.max(0, brackets - 1);
     else if (first === '-' || first === '?') indicatorsOnLine++;
     else if (first === '\n' || first === '\r') indicatorsOnLine = 0;
-    if (brackets + indicatorsOnLine > maxDepth) throw invalid(`it is nested deeper than ${maxDepth} levels.`);
+    if (brackets + indicatorsOnLine > maxDepth)
+      throw invalidYamlProblem(`it is nested deeper than ${maxDepth} levels.`);
   }
 }
 
@@ -56,18 +59,21 @@ const lineAt = (text: string, offset: number): number => text.slice(0, offset).s
 
 export function readYaml(text: string): unknown {
   if (Buffer.byteLength(text) > maxYamlBytes)
-    throw new ApiProblem('body_too_large', `YAML may have ${maxYamlBytes} bytes; send a larger document as JSON.`);
+    throw new ApiProblem(
+      'body_too_large',
+      `YAML may have at most ${maxYamlBytes} bytes; send a larger document as JSON.`,
+    );
   checkTokens(text);
   const document = parseWithoutStacks(text);
   const [error] = document.errors;
-  if (error) throw invalid(`line ${lineAt(text, error.pos[0])}: ${error.message}.`);
+  if (error) throw invalidYamlProblem(`line ${lineAt(text, error.pos[0])}: ${error.message}.`);
   visit(document, {
     Map(_, { items }) {
       const keys = new Set<string>();
       for (const { key } of items) {
-        if (!isScalar(key)) throw invalid('a key must be a plain value.');
+        if (!isScalar(key)) throw invalidYamlProblem('a key must be a plain value.');
         const name = String(key.value);
-        if (keys.has(name)) throw invalid(`the key ${name.slice(0, 64)} occurs twice in one mapping.`);
+        if (keys.has(name)) throw invalidYamlProblem(`the key ${name.slice(0, 64)} occurs twice in one mapping.`);
         keys.add(name);
       }
     },
@@ -75,6 +81,6 @@ export function readYaml(text: string): unknown {
   try {
     return document.toJS({ maxAliasCount: maxAliases });
   } catch (error) {
-    throw invalid(error instanceof Error ? `${error.message}.` : '');
+    throw invalidYamlProblem(error instanceof Error ? `${error.message}.` : '');
   }
 }

@@ -4,7 +4,7 @@ import { countsAsRefused } from './problem-reply.ts';
 
 const retry_after_seconds = 1;
 
-test('counts a refusal unless the caller only came too early or the server is at fault', () => {
+test('counts a 429, and other refusals unless the caller only came too early or the server is at fault', () => {
   expect(countsAsRefused(new ApiProblem('enrollment_pending', { retry_after_seconds }))).toBe(false);
   expect(countsAsRefused(new ApiProblem('idempotency_in_progress', { retry_after_seconds }))).toBe(false);
   expect(countsAsRefused(new ApiProblem('rate_limited', { retry_after_seconds }))).toBe(true);

@@ -7,7 +7,7 @@ import { ApiProblem, type ErrorCode, errorCatalogue } from '../../../contract/er
 import type { Problem } from '../../../contract/errors/problem.ts';
 import { problemBody } from '../../../contract/errors/problem-body.ts';
 import { StoreUnavailable } from '../../../store/pg/database.ts';
-import { reportUndocumented } from './undocumented.ts';
+import { logUndocumented } from './undocumented.ts';
 
 /** Fastify's own errors, by code. */
 const frameworkCodes: Record<string, ErrorCode> = {
@@ -24,7 +24,7 @@ const frameworkCodes: Record<string, ErrorCode> = {
 export const problemType = 'application/problem+json; charset=utf-8';
 const storeRetrySeconds = 2;
 
-function asProblem(error: unknown): ApiProblem | undefined {
+function toProblem(error: unknown): ApiProblem | undefined {
   if (error instanceof ApiProblem) return error;
   if (error instanceof StoreUnavailable)
     return new ApiProblem('store_unavailable', { retry_after_seconds: storeRetrySeconds });
@@ -42,7 +42,7 @@ function asProblem(error: unknown): ApiProblem | undefined {
  * slowed down.
  */
 export function countsAsRefused(error: unknown): boolean {
-  const problem = asProblem(error);
+  const problem = toProblem(error);
   if (!problem) return false;
   const { status } = errorCatalogue[problem.code];
   return status === 429 || (status < 500 && problem.extras.retry_after_seconds === undefined);
@@ -53,7 +53,7 @@ export function problemOf(
   error: unknown,
   request: Pick<FastifyRequest, 'correlation_id' | 'operation'> & { log: Pick<FastifyRequest['log'], 'error'> },
 ): { problem: ApiProblem; body: Problem } {
-  const expected = asProblem(error);
+  const expected = toProblem(error);
   const { correlation_id, operation } = request;
   if (!expected) request.log.error({ error, correlation_id, operation }, 'a request failed unexpectedly');
   const problem = expected ?? new ApiProblem('internal_error');
@@ -62,7 +62,7 @@ export function problemOf(
 
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {
   const { problem, body } = problemOf(error, request);
-  reportUndocumented(request, problem);
+  logUndocumented(request, problem);
   if (body.retry_after_seconds !== undefined) reply.header('retry-after', Math.ceil(body.retry_after_seconds));
   if (body.status === 401) reply.header('www-authenticate', 'Bearer realm="slipway"');
   reply.status(body.status).header('content-type', problemType).serializer(JSON.stringify).send(body);

@@ -1,6 +1,6 @@
 /**
  * Records denied callers and refused changes as evidence, with actor, target and reason. The first
- * refusal of a kind gets a row; repeats are counted.
+ * refusal of a kind gets a row; repeats are counted, and few of them get a row.
  */
 import type { FastifyRequest } from 'fastify';
 import { now } from '../../../base/clock.ts';
@@ -13,10 +13,10 @@ import { refusalWriter } from '../../limits/quotas/writers.ts';
 import type { ApiServices } from '../../services.ts';
 import { actorOf } from '../callers.ts';
 import { createRateLimitedNotices } from '../rate-limited-notices.ts';
-import { idsOfTarget, requestedAction } from '../refused-action.ts';
+import { findTargetIds, readRequestedAction } from '../refused-action.ts';
 import { sourceAddress } from '../source-address.ts';
 
-/** The caller was denied: by its identity, or by the fence of its machine. */
+/** The caller was denied because of its identity or of the fence of its machine. */
 function isDenial({ code }: ApiProblem): boolean {
   const { owner_layer, detail_layer }: ErrorEntry = errorCatalogue[code];
   return owner_layer === 'auth' || detail_layer === 'fence';
@@ -42,10 +42,10 @@ function isRefusal(request: FastifyRequest, { code }: ApiProblem): boolean {
     return false;
   if (status === 404) return true;
   // For a dry run, the refusal is the answer.
-  return status === 409 && !requestedAction(request).dry_run;
+  return status === 409 && !readRequestedAction(request).dry_run;
 }
 
-/** The sign-in page checks whether a session exists. If none does, nobody was refused. */
+/** The sign-in page checks whether a session exists; a missing one is no refusal. */
 const isSignInCheck = ({ operation }: FastifyRequest, { code }: ApiProblem) =>
   operation === 'session-get' && code === 'token_missing';
 
@@ -54,24 +54,24 @@ export function createRefusalRecorder(
 ): (request: FastifyRequest, problem: ApiProblem) => Promise<void> {
   const notices = createRateLimitedNotices(services.clock);
   return async (request, problem) => {
-    const denied = isDenial(problem);
-    if ((!denied && !isRefusal(request, problem)) || isSignInCheck(request, problem)) return;
+    const isDenied = isDenial(problem);
+    if ((!isDenied && !isRefusal(request, problem)) || isSignInCheck(request, problem)) return;
     const { person, agent_session, operation } = request;
     const address = sourceAddress(request);
     const actor = person ? actorOf(person) : { kind: 'address', id: address, name: address };
-    const { action, target_id, reason } = requestedAction(request);
+    const { action, target_id, reason } = readRequestedAction(request);
     const { code, message } = problem;
-    // A refused change with a new reason gets an entry, even if target and code are the same.
-    const what = [operation, action, code, ...(denied ? [] : [message])].join(' ');
-    const notice = { actor: actor.id, what, target: target_id };
+    // A refused change with a new message gets an entry, even if target and code are the same.
+    const noticeKind = [operation, action, code, ...(isDenied ? [] : [message])].join(' ');
+    const notice = { actor: actor.id, kind: noticeKind, target: target_id };
     const entry = notices.admit(notice);
     if (!entry) return;
     const target = entry.of_many_targets ? null : target_id;
     const fact: Fact = {
       at: now(services.clock),
-      layer: denied ? 'api' : 'operator',
-      kind: denied ? 'request.denied' : 'action.refused',
-      summary: denied ? `${action} was refused: ${code}` : `${action} was refused: ${message}`,
+      layer: isDenied ? 'api' : 'operator',
+      kind: isDenied ? 'request.denied' : 'action.refused',
+      summary: isDenied ? `${action} was refused: ${code}` : `${action} was refused: ${message}`,
       data: { action, operation, code, target_id: target, reason, why_not: message, ...entry },
       actor,
       node_id: agent_session?.node_id ?? null,
@@ -79,7 +79,7 @@ export function createRefusalRecorder(
       correlation_id: request.correlation_id,
     };
     const completeIds = async (tx: Transaction) => {
-      Object.assign(fact, await idsOfTarget(target, person, tx));
+      Object.assign(fact, await findTargetIds(target, person, tx));
     };
     const isRecorded = await services.writeLimits.record(refusalWriter(request), [fact], completeIds).catch((error) => {
       notices.undo(notice, entry);

@@ -6,7 +6,7 @@ import type { ErrorCode } from '../../../contract/errors/errors.ts';
 import { documentedProblems } from '../../../contract/openapi/problems.ts';
 
 /** Only logs the problem; the caller still gets it. */
-export function reportUndocumented(
+export function logUndocumented(
   { operation, correlation_id, log }: FastifyRequest,
   { code }: { code: ErrorCode },
 ): void {

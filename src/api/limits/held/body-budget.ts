@@ -24,7 +24,7 @@ const defaultLimits = {
   source_bytes: 16 * mb,
   /** Sign-ins and most registrations are smaller than this. */
   small_body_bytes: 16 * kb,
-  /** Room that large batches cannot take. */
+  /** Room that large bodies cannot take. */
   for_small_bytes: 16 * mb,
   deadline_ms: 20_000,
 };
@@ -35,14 +35,14 @@ export function createBodyBudget(
   onLate: (socket: Socket) => void,
   limits: typeof defaultLimits = defaultLimits,
 ): BodyBudget {
-  const bySource = new Map<string, number>();
+  const bytesBySource = new Map<string, number>();
   let total = 0;
 
   const change = (source: string, bytes: number) => {
     total += bytes;
-    const sourceBytes = (bySource.get(source) ?? 0) + bytes;
-    if (sourceBytes > 0) bySource.set(source, sourceBytes);
-    else bySource.delete(source);
+    const sourceBytes = (bytesBySource.get(source) ?? 0) + bytes;
+    if (sourceBytes > 0) bytesBySource.set(source, sourceBytes);
+    else bytesBySource.delete(source);
   };
   const refuse = (detail: string) => {
     throw new ApiProblem('rate_limited', { detail, retry_after_seconds: retryAfterSeconds });
@@ -55,7 +55,7 @@ export function createBodyBudget(
       if (bytes === 0 || request.relay) return;
       const source = sourceNetwork(request);
       const room = limits.total_bytes - (bytes > limits.small_body_bytes ? limits.for_small_bytes : 0);
-      if ((bySource.get(source) ?? 0) + bytes > limits.source_bytes)
+      if ((bytesBySource.get(source) ?? 0) + bytes > limits.source_bytes)
         refuse(`Unfinished request bodies from this address exceed ${limits.source_bytes / mb} MB.`);
       if (total + bytes > room)
         refuse('Unfinished request bodies from unknown callers exceed the limit of this replica.');

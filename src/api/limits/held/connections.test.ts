@@ -69,7 +69,7 @@ afterEach(() => {
 });
 
 /** Resolves once the server has counted the connection. */
-async function client(path?: string): Promise<Socket & { received: string }> {
+async function openClient(path?: string): Promise<Socket & { received: string }> {
   const counted = once(server, 'connection');
   const socket = Object.assign(connect((server.address() as AddressInfo).port, '127.0.0.1'), { received: '' });
   socket.on('error', () => {});
@@ -94,15 +94,15 @@ async function get(socket: Socket & { received: string }, path: string): Promise
 
 const openClients = async (count: number, path?: string) => {
   const sockets = [];
-  for (let each = 0; each < count; each++) sockets.push(await client(path));
+  for (let each = 0; each < count; each++) sockets.push(await openClient(path));
   return sockets;
 };
-const closedCount = (sockets: Socket[]) => sockets.filter((socket) => socket.closed || socket.readableEnded).length;
+const countClosed = (sockets: Socket[]) => sockets.filter((socket) => socket.closed || socket.readableEnded).length;
 
 test('closes the oldest connections of a source without a credential, and reports the pressure once', async () => {
   const silent = await openClients(5);
-  await until('the two oldest to be closed', () => closedCount(silent) === 2);
-  expect(closedCount(silent.slice(2))).toBe(0);
+  await until('the two oldest to be closed', () => countClosed(silent) === 2);
+  expect(countClosed(silent.slice(2))).toBe(0);
   expect(connections.figures()).toMatchObject({ open: 3, closed_unknown: 2 });
   expect(notices).toBe(1);
 });
@@ -110,7 +110,7 @@ test('closes the oldest connections of a source without a credential, and report
 test('keeps connections with a credential, however many others are opened', async () => {
   const known = await openClients(7, '/known');
   await openClients(30);
-  expect(closedCount(known)).toBe(0);
+  expect(countClosed(known)).toBe(0);
   for (const each of known) expect(await get(each, '/known')).toContain('served');
 });
 
@@ -118,25 +118,25 @@ test('applies only the total limit behind a trusted proxy', async () => {
   server.close();
   await open(true);
   const silent = await openClients(8);
-  await until('the two oldest to be closed', () => closedCount(silent) === 2);
+  await until('the two oldest to be closed', () => countClosed(silent) === 2);
   expect(connections.figures()).toMatchObject({ open: 6, closed_unknown: 2 });
 });
 
 test('serves short requests on reserved connections, and refuses long waits there', async () => {
   const held = await openClients(8, '/held');
-  const short = await client('/known');
+  const short = await openClient('/known');
   expect(short.received).toContain('served');
   expect(short.received.toLowerCase()).toContain('connection: close');
-  expect((await client('/tasks')).received).toContain('refused');
-  expect(closedCount(held)).toBe(0);
+  expect((await openClient('/tasks')).received).toContain('refused');
+  expect(countClosed(held)).toBe(0);
 });
 
 test('closes an idle connection before refusing a new one', async () => {
   const idle = await openClients(2, '/known');
   await openClients(6, '/held');
-  const served = await client('/known');
+  const served = await openClient('/known');
   expect(served.received).toContain('served');
-  await until('an idle connection to be closed', () => closedCount(idle) === 1);
+  await until('an idle connection to be closed', () => countClosed(idle) === 1);
   expect(connections.figures()).toMatchObject({ closed_idle: 1, refused: 0 });
 });
 
@@ -145,13 +145,13 @@ test('closes the new connection when all others are busy', async () => {
   await openClients(3, '/busy');
   heldResponses[0]?.end('served');
   await until('a connection to be idle', () => known[0]?.received.includes('served'));
-  const newClient = await client();
-  await until('the new connection to be closed', () => closedCount([newClient]) === 1);
-  expect(closedCount(known)).toBe(0);
+  const newClient = await openClient();
+  await until('the new connection to be closed', () => countClosed([newClient]) === 1);
+  expect(countClosed(known)).toBe(0);
   expect(connections.figures()).toMatchObject({ open: 9, closed_unknown: 1, closed_idle: 0, refused: 0 });
 });
 
-test('derives the limits from the number of open files', () => {
+test('derives the limits from the number of files that the process may open', () => {
   expect(connectionCaps(600)).toEqual({ total: 472, reserved: 23, unknown: 236, unknown_source: 59 });
   expect(connectionCaps(20_000)).toMatchObject({ total: 18_000, unknown_source: 2_250 });
   expect(connectionCaps(10).total).toBe(64);

@@ -1,8 +1,7 @@
 /**
  * Decides which connections to close when more are open than this process may hold. The oldest
- * connections without a credential go first, so that slow clients cannot keep others out. Machines
- * behind one address identify themselves at once and do not count as such. Idle connections go
- * next. The last free connections are reserved for short requests and for people.
+ * connections without a credential go first, so that slow clients cannot keep others out. Idle
+ * connections go next. The last free connections are reserved for short requests and for people.
  */
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -19,7 +18,8 @@ export interface ConnectionCaps {
   /** The part of `total` for short requests and people. Agents cannot wait or stream there. */
   reserved: number;
   /**
-   * Connections without a credential, in total and per address. The oldest beyond it are closed.
+   * Connections without a credential, in total and per source network. The oldest beyond these
+   * limits are closed. Machines identify themselves at once, so many of them may share an address.
    */
   unknown: number;
   unknown_source: number;
@@ -51,10 +51,10 @@ export interface Connections {
   figures(): ConnectionFigures;
 }
 
-/** The state of a connection, stored on its socket so that a request costs no look-up. */
-const state = Symbol('connection');
+/** A connection is stored on its socket, so that a request costs no look-up. */
+const connectionKey = Symbol('connection');
 interface Connection {
-  /** Node's current response on this socket; null between requests. */
+  /** `_httpMessage` is Node's current response on this socket; null between requests. */
   socket: Socket & { _httpMessage?: { req?: { complete?: boolean } } | null };
   source: string;
   hasCredential: boolean;
@@ -63,15 +63,15 @@ interface Connection {
   /** The connection is a stream, which is never idle. */
   isUpgraded: boolean;
 }
-type Counted = { [state]?: Connection };
+type CountedSocket = { [connectionKey]?: Connection };
 
 /** Marks a connection on which a request had a valid credential. */
 export function markIdentified(socket: object): void {
-  const connection = (socket as Counted)[state];
+  const connection = (socket as CountedSocket)[connectionKey];
   if (connection) connection.hasCredential = true;
 }
 
-const isReserved = (socket: object): boolean => (socket as Counted)[state]?.isReserved ?? false;
+const isReserved = (socket: object): boolean => (socket as CountedSocket)[connectionKey]?.isReserved ?? false;
 
 /** Long waits of machines, which are refused on a reserved connection. */
 const longWaits: readonly OperationName[] = ['agent-task-next', 'agent-stream'];
@@ -88,7 +88,7 @@ export function admitOnConnection({ raw, person, agent_session, relay }: Fastify
 }
 
 const noticeEveryMs = 10_000;
-/** Connections examined per search for an idle one; busy ones move to the end of the queue. */
+/** Connections examined per search for one to close; busy ones move to the end of the queue. */
 const maxExamined = 256;
 
 export function createConnections(needs: {
@@ -121,10 +121,10 @@ export function createConnections(needs: {
     all.delete(connection);
     forgetUnknown(connection);
   };
-  const close = (connection: Connection, why: keyof typeof counts) => {
+  const close = (connection: Connection, reason: keyof typeof counts) => {
     forget(connection);
     connection.socket.destroy();
-    counts[why]++;
+    counts[reason]++;
     const nowMs = clock.monotonicMs();
     if (nowMs - lastNoticeMs < noticeEveryMs) return;
     lastNoticeMs = nowMs;
@@ -132,7 +132,7 @@ export function createConnections(needs: {
   };
 
   /** Finds the oldest connection without a credential that is not waiting for our answer. */
-  const oldestUnknown = (queue: Set<Connection>): Connection | undefined => {
+  const findOldestUnknown = (queue: Set<Connection>): Connection | undefined => {
     let examined = 0;
     for (const connection of queue) {
       if (examined++ >= maxExamined) return undefined;
@@ -146,13 +146,13 @@ export function createConnections(needs: {
   };
   const closeUnknownBeyond = (queue: Set<Connection>, max: number) => {
     while (queue.size > max) {
-      const oldest = oldestUnknown(queue);
+      const oldest = findOldestUnknown(queue);
       if (!oldest || queue.size <= max) return;
       close(oldest, 'closed_unknown');
     }
   };
 
-  const oldestIdle = (except: Connection): Connection | undefined => {
+  const findOldestIdle = (except: Connection): Connection | undefined => {
     let examined = 0;
     for (const connection of all) {
       if (examined++ >= maxExamined) return undefined;
@@ -166,9 +166,9 @@ export function createConnections(needs: {
 
   const makeRoom = (newest: Connection) => {
     if (all.size <= caps.total - caps.reserved) return;
-    const oldest = oldestUnknown(unknown);
+    const oldest = findOldestUnknown(unknown);
     if (oldest && oldest !== newest) return close(oldest, 'closed_unknown');
-    const idle = oldestIdle(newest);
+    const idle = findOldestIdle(newest);
     if (idle) return close(idle, 'closed_idle');
     if (all.size > caps.total) return close(newest, 'refused');
     newest.isReserved = true;
@@ -179,7 +179,7 @@ export function createConnections(needs: {
     // All callers behind a trusted proxy share its address.
     const source = proxies.trusts(address) ? '' : networkOf(address);
     const connection = { socket, source, hasCredential: false, isReserved: false, isUpgraded: false };
-    (socket as Counted)[state] = connection;
+    (socket as CountedSocket)[connectionKey] = connection;
     all.add(connection);
     unknown.add(connection);
     const peer = peerOf(socket);
@@ -194,7 +194,7 @@ export function createConnections(needs: {
       closeUnknownBeyond(sameSource, caps.unknown_source);
     }
     closeUnknownBeyond(unknown, caps.unknown);
-    // If all others are busy, the new connection itself was closed and there is room.
+    // If all others were busy, the limits above closed the new connection itself.
     if (all.has(connection)) makeRoom(connection);
   };
 
@@ -206,10 +206,10 @@ export function createConnections(needs: {
         const connection = byPeer.get(peerOf(socket));
         if (!connection) return;
         connection.socket = socket;
-        (socket as Counted)[state] = connection;
+        (socket as CountedSocket)[connectionKey] = connection;
       });
       server.on('upgrade', (_request: unknown, socket: Socket) => {
-        const connection = (socket as Counted)[state];
+        const connection = (socket as CountedSocket)[connectionKey];
         if (connection) connection.isUpgraded = true;
       });
       // A reserved connection serves one request and closes.

@@ -8,7 +8,7 @@ import { createPlaces, type Shares } from './places.ts';
 
 const testShares = {
   ...{ total: 10, all_tenants: 6, one_tenant: 4, one_token: 3 },
-  ...{ kept: 0, few: 1, retry_after_seconds: 15 },
+  ...{ reserved: 0, few: 1, retry_after_seconds: 15 },
 };
 
 function openTestPlaces(shares: Shares = testShares) {
@@ -42,7 +42,7 @@ it('limits tokens, tenants and all tenants together, and leaves places for fleet
 });
 
 it('reserves places for tenants that hold few', () => {
-  const { fill } = openTestPlaces({ ...testShares, kept: 3, few: 2 });
+  const { fill } = openTestPlaces({ ...testShares, reserved: 3, few: 2 });
   expect(fill('a1', 'acme')).toBe(3);
   expect(fill('a2', 'acme'), 'the reserved places are not for this tenant').toBe(0);
   expect(fill('g1', 'globex'), 'another tenant gets a few of them').toBe(2);

@@ -1,6 +1,6 @@
 /**
  * Limits the connections and long calls that people hold on this replica. There is a limit for each
- * token, each tenant and all tenants together; what is above it is left to the fleet's operators.
+ * token, each tenant and all tenants together; the rest is left to the fleet's operators.
  * Some places are reserved for tenants that hold few, so that large tenants cannot take them all.
  */
 import type { FastifyReply } from 'fastify';
@@ -13,7 +13,7 @@ export interface Shares {
   one_tenant: number;
   one_token: number;
   /** The part of `all_tenants` reserved for tenants that hold fewer than `few` places. */
-  kept: number;
+  reserved: number;
   few: number;
   /** How long a place is usually held; an earlier retry would rarely find one. */
   retry_after_seconds: number;
@@ -44,38 +44,38 @@ function counterOf(counts: Map<string, number>, key: string) {
     if (count > 0) counts.set(key, count);
     else counts.delete(key);
   };
-  return { now: () => counts.get(key) ?? 0, change };
+  return { value: () => counts.get(key) ?? 0, change };
 }
 
-/** `what` is the plural noun for messages, such as "event streams". */
-export function createPlaces(what: string, shares: Shares): Places {
+/** `noun` is plural and appears in messages, such as "event streams". */
+export function createPlaces(noun: string, shares: Shares): Places {
   const byToken = new Map<string, number>();
   const byTenant = new Map<string, number>();
   let total = 0;
   let tenantTotal = 0;
 
   const { retry_after_seconds } = shares;
-  const refuse = (who: string, max: number) => {
-    const detail = `${who} reached its limit of ${max} ${what}. Close some, or try again later.`;
+  const refuse = (subject: string, max: number) => {
+    const detail = `${subject} reached its limit of ${max} ${noun}. Close some, or try again later.`;
     throw new ApiProblem('rate_limited', { detail, retry_after_seconds });
   };
 
   const take = ({ token_id, name, visibility }: Holder) => {
-    const tokenCount = counterOf(byToken, token_id);
+    const tokenCounter = counterOf(byToken, token_id);
     const tenant = visibility.kind === 'fleet' ? undefined : visibility.tenant;
-    const tenantCount = tenant === undefined ? undefined : counterOf(byTenant, tenant);
-    if (tokenCount.now() >= shares.one_token) refuse(`The token ${name}`, shares.one_token);
-    if (tenantCount) {
-      if (tenantCount.now() >= shares.one_tenant) refuse(`The tenant ${tenant}`, shares.one_tenant);
-      const max = tenantCount.now() < shares.few ? shares.all_tenants : shares.all_tenants - shares.kept;
+    const tenantCounter = tenant === undefined ? undefined : counterOf(byTenant, tenant);
+    if (tokenCounter.value() >= shares.one_token) refuse(`The token ${name}`, shares.one_token);
+    if (tenantCounter) {
+      if (tenantCounter.value() >= shares.one_tenant) refuse(`The tenant ${tenant}`, shares.one_tenant);
+      const max = tenantCounter.value() < shares.few ? shares.all_tenants : shares.all_tenants - shares.reserved;
       if (tenantTotal >= max) refuse('This replica (all tenants together)', max);
     }
     if (total >= shares.total) refuse('This replica', shares.total);
     const change = (by: 1 | -1) => {
       total += by;
-      if (tenantCount) tenantTotal += by;
-      tokenCount.change(by);
-      tenantCount?.change(by);
+      if (tenantCounter) tenantTotal += by;
+      tokenCounter.change(by);
+      tenantCounter?.change(by);
     };
     change(1);
     let isHeld = true;
@@ -98,25 +98,25 @@ export function createPlaces(what: string, shares: Shares): Places {
  */
 export const streamShares: Shares = {
   ...{ total: 1_200, all_tenants: 800, one_tenant: 300, one_token: 200 },
-  ...{ kept: 200, few: 10, retry_after_seconds: 15 },
+  ...{ reserved: 200, few: 10, retry_after_seconds: 15 },
 };
 
 /** Each followed log polls the store every two seconds. */
 const logFollowShares: Shares = {
   ...{ total: 400, all_tenants: 250, one_tenant: 100, one_token: 50 },
-  ...{ kept: 60, few: 5, retry_after_seconds: 15 },
+  ...{ reserved: 60, few: 5, retry_after_seconds: 15 },
 };
 
 /** Each catch-up reads page after page; other requests must still get database connections. */
 const catchUpShares: Shares = {
   ...{ total: 12, all_tenants: 8, one_tenant: 4, one_token: 3 },
-  ...{ kept: 3, few: 1, retry_after_seconds: 5 },
+  ...{ reserved: 3, few: 1, retry_after_seconds: 5 },
 };
 
 /** Each search unpacks up to 32 MB of lines on the thread that serves all callers. */
 const logSearchShares: Shares = {
   ...{ total: 24, all_tenants: 16, one_tenant: 6, one_token: 4 },
-  ...{ kept: 4, few: 1, retry_after_seconds: 2 },
+  ...{ reserved: 4, few: 1, retry_after_seconds: 2 },
 };
 
 export const openPlaces = () => ({

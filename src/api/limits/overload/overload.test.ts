@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { virtualClock } from '../../../base/virtual-clock.ts';
 import type { OperationName } from '../../../contract/routes.ts';
 import { attentionStatuses } from '../../../lifecycle/explain/attention.ts';
+import { noShortage } from '../../../lifecycle/limits/overload.ts';
 import { watchOverload } from './overload.ts';
 
 function watchTestOverload(beat_rate = 100) {
@@ -31,7 +32,12 @@ test('sheds after a few seconds of high load, but not after half a second', asyn
   await advance(10, 250);
   expect(overload.shedding()).toMatchObject({ reads: true, beats: true });
   await advance(20, 50);
-  expect(overload.shedding(), 'the overload is over').toEqual({ reads: false, beats: false, stretch: 1 });
+  expect(overload.shedding(), 'the overload is over').toEqual({
+    reads: false,
+    beats: false,
+    work: false,
+    stretch: 1,
+  });
   overload.stop();
 });
 
@@ -46,7 +52,7 @@ test('refuses lists first and the overview last, but never Attention and single 
       return false;
     }
   };
-  const admitted = () => ({
+  const readAdmissions = () => ({
     lists: admits('node-list', { status: 'ready' }) || admits('fleet-get') || admits('timeline-get'),
     overview: admits('overview-get'),
     one: admits('node-get') && admits('node-explain') && admits('node-list', { ids: 'node_1' }),
@@ -56,15 +62,15 @@ test('refuses lists first and the overview last, but never Attention and single 
       attentionStatuses.operations.every((status) => admits('operation-list', { status })) &&
       (['brake-get', 'sweep-list', 'pool-list', 'residue-list', 'drift-list'] as const).every((name) => admits(name)),
   });
-  expect(admitted()).toEqual({ lists: true, overview: true, one: true, attention: true });
+  expect(readAdmissions()).toEqual({ lists: true, overview: true, one: true, attention: true });
   load.behind = 3_000;
   await advance(10, 1);
   expect(overload.shedding()).toMatchObject({ reads: true, beats: false });
-  expect(admitted()).toEqual({ lists: false, overview: true, one: true, attention: true });
+  expect(readAdmissions()).toEqual({ lists: false, overview: true, one: true, attention: true });
   load.behind = 6_000;
   await advance(20, 1);
   expect(overload.shedding()).toMatchObject({ reads: true, beats: true });
-  expect(admitted()).toEqual({ lists: false, overview: false, one: true, attention: true });
+  expect(readAdmissions()).toEqual({ lists: false, overview: false, one: true, attention: true });
   expect(overload.figures()).toMatchObject({ reads_shed: 7, beats_shed: 0 });
   overload.stop();
 });
@@ -118,5 +124,33 @@ test('tells the sender of a shed heartbeat when to send the next one', () => {
     heartbeat_interval_seconds: 41.5,
   });
   expect(overload.figures().beats_shed).toBe(1);
+  overload.stop();
+});
+
+test('refuses only new work in a shortage, and logs its start and its end once', async () => {
+  const clock = virtualClock();
+  let shortage = noShortage;
+  const logged: string[] = [];
+  const overload = watchOverload({
+    clock,
+    beat_rate: 100,
+    beats: { added: () => 0, storedAfterMs: () => 0 },
+    shortage: () => shortage,
+    onChange: (message) => void logged.push(message),
+  });
+  const admit = () => {
+    overload.admitWork({});
+    overload.admitWork({ new_work: true });
+  };
+  admit();
+  shortage = { ...noShortage, files_share: 1 };
+  await clock.advance(5_000);
+  expect(admit).toThrow(expect.objectContaining({ code: 'resources_short' }));
+  overload.admitWork({});
+  shortage = noShortage;
+  await clock.advance(5_000);
+  admit();
+  expect(logged).toEqual([expect.stringContaining('short of'), 'the shortage is over']);
+  expect(overload.figures()).toMatchObject({ work_refused: 1, beats_shed: 0 });
   overload.stop();
 });

@@ -5,16 +5,18 @@
  */
 import type { Clock } from '../../../base/clock.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
+import type { RouteDeclaration } from '../../../contract/route.ts';
 import type { OperationName } from '../../../contract/routes.ts';
-import { decideShedding, type ReplicaLoad, type Shedding } from '../../../lifecycle/limits/overload.ts';
+import { decideShedding, noShortage, type ReplicaLoad, type Shedding } from '../../../lifecycle/limits/overload.ts';
 import type { HeartbeatBuffer } from '../../../store/heartbeats/heartbeat-buffer.ts';
-import { readTurn } from './read-order.ts';
+import { shedOrderOf } from './read-order.ts';
 
 export interface OverloadFigures extends ReplicaLoad {
   shedding: Shedding;
   beats: number;
   beats_shed: number;
   reads_shed: number;
+  work_refused: number;
 }
 
 export interface Overload {
@@ -26,6 +28,8 @@ export interface Overload {
   slowDown(heartbeat_interval_seconds: number): ApiProblem;
   /** During an overload, throws `server_busy` for a read that can wait. */
   admitRead(operation: OperationName, query: Record<string, unknown>): void;
+  /** During a shortage, throws `resources_short` for a route that starts new work. */
+  admitWork(route: Pick<RouteDeclaration, 'new_work'>): void;
   figures(): OverloadFigures;
   stop(): void;
 }
@@ -37,25 +41,31 @@ const sampleWeight = 0.2;
 const maxLateMs = 6_000;
 /** Caps one late sample: a process that was suspended for a minute is not overloaded. */
 const maxLagMs = 4_000;
-const readRetrySeconds = 5;
+const retrySeconds = 5;
 
 const beginMessage =
   'overloaded: refusing lists first, then plain heartbeats; Attention, single nodes and changes are served';
 const endMessage = 'overload is over';
-const isShedding = ({ reads, beats }: Shedding) => reads || beats;
+const shortMessage =
+  'short of memory, file descriptors or database connections: refusing lists and new work; heartbeats are served';
+const shortEndMessage = 'the shortage is over';
+const isOverloaded = ({ reads, beats, work }: Shedding) => beats || (reads && !work);
 
 export function watchOverload(needs: {
   clock: Clock;
   beats: Pick<HeartbeatBuffer, 'added' | 'storedAfterMs'>;
   beat_rate: number;
+  /** Read at each sample and not smoothed. */
+  shortage?(): Pick<ReplicaLoad, keyof typeof noShortage>;
   /** Called when shedding begins and when it ends. */
   onChange?(message: string, load: ReplicaLoad): void;
 }): Overload {
-  const { clock, beats, beat_rate, onChange } = needs;
-  const load: ReplicaLoad = { loop_lag_ms: 0, behind_ms: 0, beats_per_second: 0, beat_rate };
+  const { clock, beats, beat_rate, shortage = () => noShortage, onChange } = needs;
+  const load: ReplicaLoad = { ...noShortage, loop_lag_ms: 0, behind_ms: 0, beats_per_second: 0, beat_rate };
   let shedding = decideShedding(load);
   let beats_shed = 0;
   let reads_shed = 0;
+  let work_refused = 0;
   let added = beats.added();
   let sampledMs = clock.monotonicMs();
   let cancel: (() => void) | undefined;
@@ -70,9 +80,12 @@ export function watchOverload(needs: {
     load.behind_ms = smooth(load.behind_ms, Math.min(lateMs, maxLateMs));
     load.beats_per_second = smooth(load.beats_per_second, ((beats.added() - added) * 1000) / elapsedMs);
     added = beats.added();
-    const wasShedding = isShedding(shedding);
+    Object.assign(load, shortage());
+    const before = shedding;
     shedding = decideShedding(load);
-    if (isShedding(shedding) !== wasShedding) onChange?.(isShedding(shedding) ? beginMessage : endMessage, { ...load });
+    if (isOverloaded(shedding) !== isOverloaded(before))
+      onChange?.(isOverloaded(shedding) ? beginMessage : endMessage, { ...load });
+    if (shedding.work !== before.work) onChange?.(shedding.work ? shortMessage : shortEndMessage, { ...load });
     cancel = clock.after(everyMs, sample);
   };
   cancel = clock.after(everyMs, sample);
@@ -86,12 +99,17 @@ export function watchOverload(needs: {
     },
     admitRead(operation, query) {
       if (!shedding.reads) return;
-      const turn = readTurn(operation, query);
-      if (turn === 'never' || (turn === 'last' && !shedding.beats)) return;
+      const order = shedOrderOf(operation, query);
+      if (order === 'never' || (order === 'last' && !shedding.beats)) return;
       reads_shed++;
-      throw new ApiProblem('server_busy', { retry_after_seconds: readRetrySeconds });
+      throw new ApiProblem('server_busy', { retry_after_seconds: retrySeconds });
     },
-    figures: () => ({ ...load, shedding, beats: beats.added(), beats_shed, reads_shed }),
+    admitWork({ new_work }) {
+      if (!shedding.work || !new_work) return;
+      work_refused++;
+      throw new ApiProblem('resources_short', { retry_after_seconds: retrySeconds });
+    },
+    figures: () => ({ ...load, shedding, beats: beats.added(), beats_shed, reads_shed, work_refused }),
     stop: () => cancel?.(),
   };
 }

@@ -10,11 +10,11 @@ import { attentionStatuses } from '../../../lifecycle/explain/attention.ts';
  * - last: refused only when plain heartbeats are shed too
  * - never: needed by people to see what is wrong, by machines or by probes
  */
-export type Turn = 'first' | 'last' | 'never';
+export type ShedOrder = 'first' | 'last' | 'never';
 
 type ReadName = { [Name in OperationName]: Routes[Name]['method'] extends 'GET' ? Name : never }[OperationName];
 
-export const readOrder: Record<ReadName, Turn> = {
+export const readOrder: Record<ReadName, ShedOrder> = {
   'fleet-get': 'first',
   'node-list': 'first',
   'allocation-list': 'first',
@@ -43,6 +43,8 @@ export const readOrder: Record<ReadName, Turn> = {
   // The Attention page also needs these, besides the lists below.
   'brake-get': 'never',
   'sweep-list': 'never',
+  'restoration-get': 'never',
+  'restoration-differences': 'first',
   'pool-list': 'never',
   'residue-list': 'never',
   'drift-list': 'never',
@@ -52,6 +54,7 @@ export const readOrder: Record<ReadName, Turn> = {
   'readiness-get': 'never',
   'metrics-get': 'never',
   'settings-get': 'never',
+  'server-status': 'never',
   'session-get': 'never',
   'session-list': 'never',
   'token-list': 'never',
@@ -88,7 +91,7 @@ const isAttentionList = (name: OperationName, { status }: Query) =>
 const isOneNode = (name: OperationName, { ids }: Query) =>
   name === 'node-list' && typeof ids === 'string' && !ids.includes(',');
 
-const turns = new Map<string, Turn>(Object.entries(readOrder));
+const shedOrders = new Map<string, ShedOrder>(Object.entries(readOrder));
 
-export const readTurn = (name: OperationName, query: Query): Turn =>
-  isAttentionList(name, query) || isOneNode(name, query) ? 'never' : (turns.get(name) ?? 'never');
+export const shedOrderOf = (name: OperationName, query: Query): ShedOrder =>
+  isAttentionList(name, query) || isOneNode(name, query) ? 'never' : (shedOrders.get(name) ?? 'never');

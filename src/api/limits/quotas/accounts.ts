@@ -1,6 +1,6 @@
 /**
- * Keeps a token bucket for each writer, with a balance in rows and in bytes. The buckets are in
- * memory and their number is limited.
+ * Keeps a token bucket for each writer or caller, with a balance in rows and in bytes. The buckets
+ * are in memory and their number is limited.
  */
 import type { Clock } from '../../../base/clock.ts';
 import type { WriteQuota } from '../../../lifecycle/limits/limits.ts';
@@ -25,20 +25,20 @@ export interface Accounts {
   reserve(key: string, quota: WriteQuota, rows: number, bytes: number): void;
   release(key: string, rows: number, bytes: number): void;
   inProgress(key: string): number;
-  /** Seconds until the balance minus reservations is positive; 1 if only reservations use it up. */
+  /** Seconds until the balance is positive; 1 if only reservations use it up. */
   waitSeconds(key: string, quota: WriteQuota): number;
   /** Refills the balance; reservations stay. */
   reset(key: string, quota: WriteQuota): void;
   size(): number;
 }
 
-const reservedSeconds = 1;
-/** About 20 MB. A full balance needs no entry, so this limits only the number of busy writers. */
+const reservedRetrySeconds = 1;
+/** About 20 MB. A missing entry counts as full, so evicting an idle writer changes nothing. */
 const maxAccounts = 100_000;
 
 export function createAccounts(clock: Clock): Accounts {
-  // A Map iterates in insertion order and charging re-inserts, so the first entry is the least
-  // recently used.
+  // A Map iterates in insertion order, and charges and reservations insert anew, so the first entry
+  // is the least recently used.
   const balances = new Map<string, Balance>();
 
   const refill = (balance: Balance | undefined, quota: WriteQuota, atMs: number): Balance => {
@@ -92,7 +92,7 @@ export function createAccounts(clock: Clock): Accounts {
       const { rows, bytes, reserved_rows, reserved_bytes } = refill(balance, quota, clock.monotonicMs());
       const seconds = Math.max(secondsUntil(rows, quota.rows_per_second), secondsUntil(bytes, quota.bytes_per_second));
       const isReserved = rows - reserved_rows <= 0 || bytes - reserved_bytes <= 0;
-      return seconds === 0 && isReserved ? reservedSeconds : seconds;
+      return seconds === 0 && isReserved ? reservedRetrySeconds : seconds;
     },
     reset(key, { rows, bytes }) {
       const balance = balances.get(key);

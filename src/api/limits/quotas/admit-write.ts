@@ -18,8 +18,9 @@ const limitedElsewhere: ReadonlySet<OperationName> = new Set([
   'agent-stream',
 ] as const);
 /**
- * Charged, but never refused. The number of our own tasks limits progress and results, and a
- * release waits for them. Rotations have a request rate of their own.
+ * Charged, but never refused. An agent sends progress and results only for tasks that the server
+ * gave it. Each progress report overwrites the one before. A task takes only one result, and the
+ * release of an allocation may be waiting for it. Rotations have a request rate of their own.
  */
 const neverRefused: ReadonlySet<OperationName> = new Set([
   'agent-task-progress',
@@ -27,7 +28,7 @@ const neverRefused: ReadonlySet<OperationName> = new Set([
   'agent-credential-rotate',
 ] as const);
 
-/** Estimates what the operation that a request starts will write until it ends. */
+/** Estimates the later writes that a request causes, mostly by the operation that it starts. */
 const laterCost: Partial<Record<OperationName, { rows: number; bytes: number }>> = {
   'allocation-create': { rows: 20, bytes: 16 * 1024 },
   // The first use of the new credential is recorded.
@@ -36,7 +37,10 @@ const laterCost: Partial<Record<OperationName, { rows: number; bytes: number }>>
 };
 /** An idempotency key is stored for a day, with the encrypted answer. */
 const idempotencyBytes = 2 * 1024;
-/** For the estimate before the body is read; the rows are charged exactly afterwards. */
+/**
+ * For the estimate before the body is read. Evidence rows are charged exactly, when they are
+ * written.
+ */
 const bodyBytesPerRow = 256;
 
 const writers = new WeakMap<FastifyRequest, Writer>();
@@ -47,8 +51,8 @@ function writerOf({ agent_session, person }: FastifyRequest, name: OperationName
 }
 
 /**
- * Returns the rows and bytes that a request stores besides its evidence, and that its operation
- * will write.
+ * Returns the bytes that a request stores besides its evidence, plus the rows and bytes that will
+ * be written later because of it.
  */
 function costOf(request: FastifyRequest, name: OperationName, bodyBytes: number): Amount {
   const { rows = 0, bytes = 0 } = laterCost[name] ?? {};
@@ -81,17 +85,17 @@ export function admitWrite(
 }
 
 /** If the caller is limited, returns services that charge evidence to the caller. */
-export function chargedServices(request: FastifyRequest, services: ApiServices): ApiServices {
+export function withWriteCharges(request: FastifyRequest, services: ApiServices): ApiServices {
   const writer = writers.get(request);
   if (!writer) return services;
   return { ...services, db: services.writeLimits.database(services.db, writer) };
 }
 
 /**
- * Call this after a request was served: a refused request stored nothing. Charges what the request
- * stored besides evidence and what its operation will write.
+ * Charges the amount of `costOf`. Call this after a request was served, because a refused request
+ * stored nothing.
  */
-export function chargeLater(request: FastifyRequest, name: OperationName, { writeLimits }: ApiServices): void {
+export function chargeServedRequest(request: FastifyRequest, name: OperationName, { writeLimits }: ApiServices): void {
   const writer = writers.get(request);
   if (!writer) return;
   const { rows, bytes } = costOf(request, name, receivedBytes(request));

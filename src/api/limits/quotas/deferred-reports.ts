@@ -15,7 +15,7 @@ export interface DeferredReport {
 export interface DeferredReports {
   /**
    * Keeps this report instead of an earlier one. `waitSeconds` returns how long the quota requires
-   * it to wait.
+   * the report to wait.
    */
   defer(
     id: NodeInstanceId,

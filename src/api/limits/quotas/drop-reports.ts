@@ -1,6 +1,7 @@
 /**
- * Records what the limits dropped or refused. Each window gets one fact per machine and tenant, and
- * one for all source addresses together, since a caller can have many addresses.
+ * Records what the limits dropped or refused. Each window gets one fact per machine, join token,
+ * tenant and relay, and one for all source addresses together, since a caller can have many
+ * addresses.
  */
 import { type Clock, now } from '../../../base/clock.ts';
 import type { NodeInstanceId } from '../../../base/ids.ts';
@@ -10,7 +11,7 @@ import type { Database } from '../../../store/pg/database.ts';
 import { fillAllocationIds } from '../../../store/transitions/amend-node.ts';
 import type { Writer } from './writers.ts';
 
-/** Facts not recorded; requests answered 429; status reports replaced by a newer one. */
+/** Facts not recorded; requests answered 429; status reports deferred until the quota allows. */
 export type Loss = 'facts_dropped' | 'requests_refused' | 'reports_coalesced';
 export type Losses = Record<Loss, number>;
 
@@ -96,7 +97,7 @@ export function createDropReports(options: {
     if (facts.length > 0) writing = writing.then(() => write(facts)).catch(onError);
   };
 
-  function entryOf(writer: Writer): Losses {
+  function lossesOf(writer: Writer): Losses {
     const key = `${writer.kind} ${writer.id}`;
     const entry = named.get(key);
     if (entry) return entry.losses;
@@ -112,7 +113,7 @@ export function createDropReports(options: {
 
   return {
     count(writer, loss, times = 1) {
-      entryOf(writer)[loss] += times;
+      lossesOf(writer)[loss] += times;
       const total = totals.get(writer.kind) ?? noLosses();
       total[loss] += times;
       totals.set(writer.kind, total);

@@ -21,7 +21,7 @@ export function openLimits(options: {
   clock: Clock;
   limits: LimitSettings;
   tail: Pick<EvidenceTail, 'subscribe'>;
-  onError(what: string): (error: unknown) => void;
+  onError(message: string): (error: unknown) => void;
   parts: AsyncDisposableStack;
 }): Limits {
   const { db, clock, limits, parts } = options;

@@ -31,7 +31,7 @@ function createTestRates() {
   /** Sends a refusal; `atOnce` is whether it was sent without delay. */
   const sendRefusal = async (request: FastifyRequest) => {
     let sent = false;
-    const sending = rates.holdRefusal(request, reply as unknown as FastifyReply).then(() => {
+    const sending = rates.delayRefusal(request, reply as unknown as FastifyReply).then(() => {
       sent = true;
     });
     await clock.advance(0);
@@ -43,7 +43,7 @@ function createTestRates() {
 
 test('refuses a tenant over its rate for a while, but no other tenant and no fleet token', async () => {
   const { admit, clock } = createTestRates();
-  const call = (who: FastifyRequest) => admit(who, 'node-get', routes['node-get']);
+  const call = (request: FastifyRequest) => admit(request, 'node-get', routes['node-get']);
   for (let times = 0; times < 5; times++) call(tenant('loud'));
   expect(() => call(tenant('loud'))).toThrow(expect.objectContaining({ code: 'rate_limited' }));
   call(tenant('quiet'));
@@ -74,11 +74,11 @@ test('closes the connection when too many answers are delayed', async () => {
 });
 
 test('delays heartbeats of a machine only beyond fifty per second', () => {
-  const { beatHoldMs } = createTestRates();
+  const { beatDelayMs } = createTestRates();
   const session = { assigned_at_seconds: 10 } as AgentSession;
-  for (let beat = 2; beat <= 50; beat++) expect(beatHoldMs(session, 9_500)).toBe(0);
-  expect(beatHoldMs(session, 9_500)).toBe(1_000);
-  expect(beatHoldMs(session, 10_500), 'in the next second').toBe(0);
+  for (let beat = 2; beat <= 50; beat++) expect(beatDelayMs(session, 9_500)).toBe(0);
+  expect(beatDelayMs(session, 9_500)).toBe(1_000);
+  expect(beatDelayMs(session, 10_500), 'in the next second').toBe(0);
 });
 
 test('charges a page before it is read, and corrects the charge by the size of the reply', async () => {

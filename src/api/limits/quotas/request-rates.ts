@@ -48,10 +48,10 @@ export interface RequestRates {
   /** Charges a page that a request read but did not return as its reply. */
   chargePage(request: FastifyRequest, items: number): void;
   /** Delays a refusal to a caller that was refused too often. */
-  holdRefusal(request: FastifyRequest, reply: FastifyReply): Promise<void>;
+  delayRefusal(request: FastifyRequest, reply: FastifyReply): Promise<void>;
   /** Returns the delay before a heartbeat is answered: 0 unless the machine sends very many. */
-  beatHoldMs(session: AgentSession, nowMs: number): number;
-  figures(): { held: number; limited: number };
+  beatDelayMs(session: AgentSession, nowMs: number): number;
+  figures(): { delayed: number; limited: number };
 }
 
 const healthChecks: readonly OperationName[] = ['health-get', 'readiness-get'];
@@ -70,7 +70,7 @@ const callCosts: Partial<Record<OperationName | ProtocolOperation, number>> = {
 };
 const requestsOf = (bytes: number) => Math.max(1, Math.ceil(bytes / bytesPerRequest));
 /** Returns the requested page length, or 0 if the route has no pages. Validation comes later. */
-function pageItems({ query }: FastifyRequest, route: RouteDeclaration): number {
+function countPageItems({ query }: FastifyRequest, route: RouteDeclaration): number {
   if (!Object.hasOwn((route.query as { properties?: object } | undefined)?.properties ?? {}, 'limit')) return 0;
   const limit = Number((query as { limit?: string }).limit);
   return limit > 0 ? Math.min(limit, maxPageItems) : defaultPageSize;
@@ -80,9 +80,9 @@ const ownRates: Partial<Record<OperationName, Kind>> = { 'agent-credential-rotat
 /** How messages name the caller, where that differs from the kind. */
 const callerWords: Partial<Record<Kind, string>> = { instance: 'machine', sign_in: 'token', join_token: 'join token' };
 const maxRetrySeconds = 60;
-const holdMs = 1_000;
-const maxHeldPerCaller = 128;
-const maxHeld = 4_000;
+const delayMs = 1_000;
+const maxDelayedPerCaller = 128;
+const maxDelayed = 4_000;
 /** No agent sends this many. */
 const maxBeatsPerSecond = 50;
 
@@ -97,8 +97,8 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
     Kind,
     ReturnType<typeof quotaOf>
   >;
-  const heldByCaller = new Map<string, number>();
-  let heldTotal = 0;
+  const delayedByCaller = new Map<string, number>();
+  let delayedTotal = 0;
   let limited = 0;
   /** Counts the heartbeats of each machine in `beatSecond`. */
   let beatCounts = new Map<AgentSession, number>();
@@ -162,7 +162,7 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       if (!caller || (caller.kind === 'address' && route.access.kind !== 'public')) return;
       const kind = ownRates[name] ?? caller.kind;
       const key = `${kind} ${caller.key}`;
-      const items = pageItems(request, route);
+      const items = countPageItems(request, route);
       const requests = callCosts[name] ?? requestsOf(items * usualItemBytes);
       const seconds = chargeOrWait(key, quotas[kind], requests);
       if (seconds > 0) refuse(name, caller.kind, seconds);
@@ -179,26 +179,26 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       const charge = charges.get(request);
       if (charge) accounts.charge(charge.key, quotas[charge.kind], requestsOf(items * usualItemBytes), 0);
     },
-    async holdRefusal(request, reply) {
+    async delayRefusal(request, reply) {
       const caller = callerOf(request);
       if (!caller) return;
       const key = `${caller.kind} ${caller.key}`;
       if (chargeOrWait(`refused ${key}`, quotas.refused) === 0) return;
-      const heldCount = heldByCaller.get(key) ?? 0;
-      if (heldCount >= maxHeldPerCaller || heldTotal >= maxHeld) {
+      const delayedCount = delayedByCaller.get(key) ?? 0;
+      if (delayedCount >= maxDelayedPerCaller || delayedTotal >= maxDelayed) {
         reply.header('connection', 'close');
         return;
       }
-      heldByCaller.set(key, heldCount + 1);
-      heldTotal++;
+      delayedByCaller.set(key, delayedCount + 1);
+      delayedTotal++;
       // The delay is random, since refusals sent together cause requests that arrive together.
-      await pause(clock, holdMs * (1 + Math.random()));
-      heldTotal--;
-      const remaining = (heldByCaller.get(key) ?? 1) - 1;
-      if (remaining > 0) heldByCaller.set(key, remaining);
-      else heldByCaller.delete(key);
+      await pause(clock, delayMs * (1 + Math.random()));
+      delayedTotal--;
+      const remaining = (delayedByCaller.get(key) ?? 1) - 1;
+      if (remaining > 0) delayedByCaller.set(key, remaining);
+      else delayedByCaller.delete(key);
     },
-    beatHoldMs(session, nowMs) {
+    beatDelayMs(session, nowMs) {
       const second = Math.ceil(nowMs / 1000);
       // `assigned_at_seconds` is when the last heartbeat arrived, mostly in an earlier second.
       if (session.assigned_at_seconds !== second) return 0;
@@ -208,8 +208,8 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       }
       const beats = (beatCounts.get(session) ?? 1) + 1;
       beatCounts.set(session, beats);
-      return beats > maxBeatsPerSecond ? holdMs : 0;
+      return beats > maxBeatsPerSecond ? delayMs : 0;
     },
-    figures: () => ({ held: heldTotal, limited }),
+    figures: () => ({ delayed: delayedTotal, limited }),
   };
 }

@@ -37,7 +37,7 @@ const oneRow = { rows: 1, bytes: 0 };
 const address = (id: string): Writer => ({
   kind: 'address',
   id,
-  draws: [
+  allowances: [
     { kind: 'address', key: id },
     { kind: 'anonymous', key: '' },
   ],
@@ -56,15 +56,15 @@ function openWrites() {
       correlation_id: correlation_id as never,
     },
   });
-  const recorded = async (correlation_id: string) =>
+  const countRecorded = async (correlation_id: string) =>
     (await store.db.query('select 1 from evidence where correlation_id = $1', [correlation_id])).length;
-  return { clock, writes, fact, recorded, errors };
+  return { clock, writes, fact, countRecorded, errors };
 }
 
 test('drops facts beyond the limit, and records how many once per window', async () => {
-  const { clock, writes, fact, recorded, errors } = openWrites();
+  const { clock, writes, fact, countRecorded, errors } = openWrites();
   for (let times = 0; times < 25; times++) await writes.record(machine('drop'), [fact('drop')]);
-  expect(await recorded('drop')).toBe(10);
+  expect(await countRecorded('drop')).toBe(10);
   await clock.advance(1000 * limits.window_seconds);
   await writes.stop();
   const reports = await store.db.query<{ data: object; node_id: string }>(
@@ -77,10 +77,10 @@ test('drops facts beyond the limit, and records how many once per window', async
 });
 
 test('gives each writer its own allowance, and refills it over time', async () => {
-  const { clock, writes, fact, recorded } = openWrites();
+  const { clock, writes, fact, countRecorded } = openWrites();
   for (let times = 0; times < 12; times++) await writes.record(machine('a'), [fact('a')]);
   await writes.record(machine('b'), [fact('b')]);
-  expect([await recorded('a'), await recorded('b')]).toEqual([10, 1]);
+  expect([await countRecorded('a'), await countRecorded('b')]).toEqual([10, 1]);
   expect(() => writes.reserve(machine('a'), oneRow)).toThrow(expect.objectContaining({ code: 'write_limit_reached' }));
   expect(writes.waitSeconds(machine('a'))).toBeLessThanOrEqual(1);
   await clock.advance(3_000);
@@ -89,9 +89,9 @@ test('gives each writer its own allowance, and refills it over time', async () =
 });
 
 test('limits all addresses together, and reports them in one fact', async () => {
-  const { clock, writes, fact, recorded } = openWrites();
+  const { clock, writes, fact, countRecorded } = openWrites();
   for (let source = 0; source < 20; source++) await writes.record(address(`192.0.2.${source}`), [fact('many')]);
-  expect(await recorded('many')).toBe(6);
+  expect(await countRecorded('many')).toBe(6);
   await clock.advance(1000 * limits.window_seconds);
   await writes.stop();
   const reports = await store.db.query<{ data: { facts_dropped: number; sources: unknown[] } }>(
@@ -168,44 +168,44 @@ test('records the newest deferred report once the quota allows', async () => {
   const clock = virtualClock();
   const deferred = createDeferredReports(clock);
   const id = 'inst_flap' as NodeInstanceId;
-  const recorded: unknown[] = [];
+  const recordedReports: unknown[] = [];
   let wait = 5;
   for (const status of ['degraded', 'ready', 'degraded'] as const)
     deferred.defer(
       id,
       { beat: { status }, received_at: now(clock) },
       () => wait,
-      (newest) => recorded.push(newest),
+      (newest) => recordedReports.push(newest),
     );
   await clock.advance(5_000);
-  expect(recorded).toEqual([]);
+  expect(recordedReports).toEqual([]);
   wait = 0;
   await clock.advance(5_000);
-  expect(recorded).toMatchObject([{ beat: { status: 'degraded' } }]);
+  expect(recordedReports).toMatchObject([{ beat: { status: 'degraded' } }]);
   expect(deferred.size).toBe(0);
   wait = 1;
   deferred.defer(
     id,
     { beat: { status: 'degraded' }, received_at: now(clock) },
     () => wait,
-    (newest) => recorded.push(newest),
+    (newest) => recordedReports.push(newest),
   );
   deferred.forget(id);
   await clock.advance(60_000);
-  expect(recorded).toHaveLength(1);
+  expect(recordedReports).toHaveLength(1);
 });
 
 test('replaces a deferred report by a newer one without merging, and keeps its time of receipt', async () => {
   const clock = virtualClock();
   const deferred = createDeferredReports(clock);
   const id = 'inst_merge' as NodeInstanceId;
-  const recorded: unknown[] = [];
+  const recordedReports: unknown[] = [];
   const defer = (beat: Heartbeat) =>
     deferred.defer(
       id,
       { beat, received_at: now(clock) },
       () => 0,
-      (newest) => recorded.push(newest),
+      (newest) => recordedReports.push(newest),
     );
   defer({ status: 'degraded', message: 'of the former tenant' });
   await clock.advance(50);
@@ -213,7 +213,7 @@ test('replaces a deferred report by a newer one without merging, and keeps its t
   defer({ status: 'ready' });
   defer({ error_rate: 0.9 });
   await clock.advance(1_000);
-  expect(recorded).toEqual([{ beat: { status: 'ready' }, received_at }]);
+  expect(recordedReports).toEqual([{ beat: { status: 'ready' }, received_at }]);
 });
 
 test('gives a machine its full allowance again on resetInstance', async () => {

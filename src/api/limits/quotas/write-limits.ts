@@ -8,7 +8,7 @@ import type { NodeInstanceId } from '../../../base/ids.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import { type LimitSettings, maxWritesInProgress, rowOverheadBytes } from '../../../lifecycle/limits/limits.ts';
 import { type Fact, recordEvidence } from '../../../store/evidence/evidence.ts';
-import { chargedTo, type Database, type Transaction } from '../../../store/pg/database.ts';
+import { type Database, type Transaction, withWriteAccount } from '../../../store/pg/database.ts';
 import { createAccounts } from './accounts.ts';
 import { createDropReports, type Losses } from './drop-reports.ts';
 import type { Writer } from './writers.ts';
@@ -76,10 +76,10 @@ export function createWriteLimits(options: {
 }): WriteLimits {
   const { db, clock, limits } = options;
   const accounts = createAccounts(clock);
-  const losses = createDropReports({ ...options, window_seconds: limits.window_seconds });
+  const dropReports = createDropReports({ ...options, window_seconds: limits.window_seconds });
   const everybody = { kind: 'everybody', key: '' } as const;
   const accountsOf = (writer: Writer) =>
-    [...writer.draws, everybody].map(({ kind, key }) => ({ key: `${kind} ${key}`, quota: limits[kind] }));
+    [...writer.allowances, everybody].map(({ kind, key }) => ({ key: `${kind} ${key}`, quota: limits[kind] }));
 
   const charge = (writer: Writer, rows: number, bytes: number) => {
     for (const { key, quota } of accountsOf(writer)) accounts.charge(key, quota, rows, bytes + rows * rowOverheadBytes);
@@ -87,12 +87,12 @@ export function createWriteLimits(options: {
   const waitSeconds = (writer: Writer) =>
     Math.max(...accountsOf(writer).map(({ key, quota }) => accounts.waitSeconds(key, quota)));
   const isBusy = (writer: Writer) =>
-    writer.draws.some(
+    writer.allowances.some(
       ({ kind, key }) => accounts.inProgress(`${kind} ${key}`) >= (maxWritesInProgress[kind] ?? Infinity),
     );
   const reserveNow = (writer: Writer, { rows, bytes }: Amount) => {
     // Do not reserve from `everybody`: requests whose bodies never arrive could hold all of it.
-    const ownAccounts = writer.draws.map(({ kind, key }) => ({ key: `${kind} ${key}`, quota: limits[kind] }));
+    const ownAccounts = writer.allowances.map(({ kind, key }) => ({ key: `${kind} ${key}`, quota: limits[kind] }));
     const withOverhead = bytes + rows * rowOverheadBytes;
     for (const { key, quota } of ownAccounts) accounts.reserve(key, quota, rows, withOverhead);
     let isReserved = true;
@@ -104,18 +104,18 @@ export function createWriteLimits(options: {
   const reserve = (writer: Writer, expected: Amount) => {
     const seconds = isBusy(writer) ? busyRetrySeconds : waitSeconds(writer);
     if (seconds === 0) return reserveNow(writer, expected);
-    losses.count(writer, 'requests_refused');
+    dropReports.count(writer, 'requests_refused');
     throw new ApiProblem('write_limit_reached', {
       retry_after_seconds: Math.ceil(Math.min(seconds, maxRetrySeconds)),
     });
   };
   const database = (base: Database, writer: Writer) =>
-    chargedTo(base, { charge: (rows, bytes) => charge(writer, rows, bytes) });
+    withWriteAccount(base, { charge: (rows, bytes) => charge(writer, rows, bytes) });
 
   const tryCharge = (writer: Writer, facts: readonly Fact[]) => {
     const isAllowed = waitSeconds(writer) === 0;
     if (isAllowed) charge(writer, facts.length, Buffer.byteLength(JSON.stringify(facts)));
-    else losses.count(writer, 'facts_dropped', facts.length);
+    else dropReports.count(writer, 'facts_dropped', facts.length);
     return isAllowed;
   };
 
@@ -144,8 +144,8 @@ export function createWriteLimits(options: {
       return true;
     },
     resetInstance: (id) => accounts.reset(`instance ${id}`, limits.instance),
-    countDeferred: (writer) => losses.count(writer, 'reports_coalesced'),
-    figures: () => ({ accounts: accounts.size(), losses: losses.totals() }),
-    stop: () => losses.stop(),
+    countDeferred: (writer) => dropReports.count(writer, 'reports_coalesced'),
+    figures: () => ({ accounts: accounts.size(), losses: dropReports.totals() }),
+    stop: () => dropReports.stop(),
   };
 }

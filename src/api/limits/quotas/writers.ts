@@ -15,7 +15,7 @@ export interface Writer {
   kind: 'instance' | 'join_token' | 'tenant' | 'relay' | 'address';
   id: string;
   /** The allowances that the writer draws on, besides the one that all writers share. */
-  draws: readonly { kind: QuotaKind; key: string }[];
+  allowances: readonly { kind: QuotaKind; key: string }[];
   node_id?: NodeId;
   node_instance_id?: NodeInstanceId;
   actor?: Actor;
@@ -23,8 +23,8 @@ export interface Writer {
 
 export const instanceWriter = (instance: { node_id: NodeId; node_instance_id: NodeInstanceId }): Writer => {
   const { node_id, node_instance_id } = instance;
-  const draws = [{ kind: 'instance', key: node_instance_id }] as const;
-  return { kind: 'instance', id: node_instance_id, draws, node_id, node_instance_id };
+  const allowances = [{ kind: 'instance', key: node_instance_id }] as const;
+  return { kind: 'instance', id: node_instance_id, allowances, node_id, node_instance_id };
 };
 
 /**
@@ -33,11 +33,11 @@ export const instanceWriter = (instance: { node_id: NodeId; node_instance_id: No
  */
 export function joinWriter(join_token: string, name: string): Writer {
   const id = createHash('sha256').update(join_token).digest('base64url').slice(0, 16);
-  const draws = [
+  const allowances = [
     { kind: 'instance', key: `${id} ${name}` },
     { kind: 'join_token', key: id },
   ] as const;
-  return { kind: 'join_token', id, draws };
+  return { kind: 'join_token', id, allowances };
 }
 
 /** Returns null for fleet-wide tokens, which are not limited. */
@@ -47,25 +47,25 @@ export const tenantWriter = (person: Person): Writer | null =>
     : {
         kind: 'tenant',
         id: person.visibility.tenant,
-        draws: [{ kind: 'tenant', key: person.visibility.tenant }],
+        allowances: [{ kind: 'tenant', key: person.visibility.tenant }],
         actor: actorOf(person),
       };
 
 export const relayWriter = (actor: Actor): Writer => ({
   kind: 'relay',
   id: actor.id,
-  draws: [{ kind: 'relay', key: actor.id }],
+  allowances: [{ kind: 'relay', key: actor.id }],
   actor,
 });
 
 export function addressWriter(request: FastifyRequest): Writer {
   const network = sourceNetwork(request);
   const address = sourceAddress(request);
-  const draws = [
+  const allowances = [
     { kind: 'address', key: network },
     { kind: 'anonymous', key: '' },
   ] as const;
-  return { kind: 'address', id: network, draws, actor: { kind: 'address', id: address, name: address } };
+  return { kind: 'address', id: network, allowances, actor: { kind: 'address', id: address, name: address } };
 }
 
 /** An estimate of what a registration writes, reserved until the exact amount is charged. */
@@ -82,15 +82,15 @@ export function registrationWriter(
   { installation }: Pick<OperationServices, 'installation'>,
 ): Writer {
   if (known) return instanceWriter(known);
-  const claims = enrollment_token ? installation.readEnrollmentToken(enrollment_token) : undefined;
-  if (claims) return instanceWriter(claims);
+  const instance = enrollment_token ? installation.readEnrollmentToken(enrollment_token) : undefined;
+  if (instance) return instanceWriter(instance);
   return join_token ? joinWriter(join_token, name ?? '') : addressWriter(request);
 }
 
-/** For writes that are also limited for fleet-wide tokens. Each such token has its own limit. */
+/** For writes that are limited for fleet-wide tokens too; each of them has its own limit. */
 export function personWriter(person: Person): Writer {
   const key = person.visibility.kind === 'fleet' ? `token ${person.token_id}` : person.visibility.tenant;
-  return { kind: 'tenant', id: key, draws: [{ kind: 'tenant', key }], actor: actorOf(person) };
+  return { kind: 'tenant', id: key, allowances: [{ kind: 'tenant', key }], actor: actorOf(person) };
 }
 
 /** Returns the writer to charge for the record of a refused request. */
