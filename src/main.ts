@@ -6,7 +6,7 @@ import { createLog, type Log } from './base/telemetry/log.ts';
 import { welcome } from './cli/render/welcome.ts';
 import { readServerFile } from './contract/server-file.ts';
 import { startFailureMessage } from './operations/runtime/start-failure.ts';
-import { type RunningServer, redactorOf, startServer } from './server/start-server.ts';
+import { createServerRedactor, type RunningServer, startServer } from './server/start-server.ts';
 
 /** A terminal and npm both pass on one Ctrl-C; a signal within this time is the same key press. */
 const sameKeyMs = 1_000;
@@ -14,7 +14,7 @@ const sameKeyMs = 1_000;
 /** Text for people. Standard output has only the log, in lines of JSON. */
 const say = (text: string): void => void process.stderr.write(text);
 
-/** Without a listener each would end the process and leave its database running. */
+/** Without a listener, each of these would end the process and leave its database running. */
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGXCPU'] as const;
 /** Node ends at SIGUSR2, and opens a debugger at SIGUSR1 if it runs without --disable-sigusr1. */
 const ignoredSignals = ['SIGUSR1', 'SIGUSR2'] as const;
@@ -63,7 +63,7 @@ async function serve(): Promise<void> {
   // A closed pipe must not end the server.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   const settings = readSettings(argv, process.env);
-  const redact = redactorOf(await readServerFile(settings.config), settings);
+  const redact = createServerRedactor(await readServerFile(settings.config), settings);
   const log = createLog({ level: settings.log_level, redact });
   const stopRequest = listenForStop(log);
   let isReloadRequested = false;

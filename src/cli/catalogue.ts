@@ -31,6 +31,8 @@ export const catalogue: { heading: string; commands: Record<string, LoadCommand>
       verify: async () => (await import('./commands/evidence/verify.ts')).makeVerify,
       bundle: async () => (await import('./commands/evidence/bundle.ts')).makeBundleCommand,
       diagnostics: async () => (await import('./commands/machines/diagnostics.ts')).makeDiagnostics,
+      restoration: async () => (await import('./commands/server/restoration.ts')).makeRestoration,
+      status: async () => (await import('./commands/server/status.ts')).makeStatus,
       sweeps: async () => (await import('./commands/supervision/sweeps.ts')).makeSweeps,
       boots: async () => (await import('./commands/pools/boots.ts')).makeBoots,
       'what-if': async () => (await import('./commands/pools/what-if.ts')).makeWhatIf,
@@ -60,6 +62,7 @@ export const catalogue: { heading: string; commands: Record<string, LoadCommand>
       keys: async () => (await import('./commands/security/keys.ts')).makeKeys,
       sessions: async () => (await import('./commands/security/sessions.ts')).makeSessions,
       secrets: async () => (await import('./commands/security/secrets.ts')).makeSecrets,
+      'log-level': async () => (await import('./commands/server/log-level.ts')).makeLogLevel,
       'join-token': async () => (await import('./commands/security/join-token.ts')).makeJoinToken,
       completion: async () => (await import('./commands/local/completion.ts')).makeCompletion,
     },
@@ -70,6 +73,10 @@ export const catalogue: { heading: string; commands: Record<string, LoadCommand>
       serve: async () => (await import('./commands/local/programs.ts')).makeServe,
       agent: async () => (await import('./commands/local/programs.ts')).makeAgent,
       relay: async () => (await import('./commands/local/programs.ts')).makeRelay,
+      upgrade: async () => (await import('./commands/local/programs.ts')).makeUpgrade,
+      backup: async () => (await import('./commands/local/programs.ts')).makeBackup,
+      restore: async () => (await import('./commands/local/programs.ts')).makeRestore,
+      'move-database': async () => (await import('./commands/local/programs.ts')).makeMoveDatabase,
     },
   },
 ];
@@ -79,7 +86,7 @@ const names = new Set(catalogue.flatMap(({ commands }) => Object.keys(commands))
 /** Completion scripts list every command, so this command loads them all. */
 const completionCommand = 'completion';
 
-const namesToLoad = ([first = '']: readonly string[]): ReadonlySet<string> =>
+const selectNames = ([first = '']: readonly string[]): ReadonlySet<string> =>
   names.has(first) && first !== completionCommand ? new Set([first]) : names;
 
 export interface CommandGroup {
@@ -88,11 +95,11 @@ export interface CommandGroup {
 }
 
 /**
- * Loads only the first word's command if it names one. Otherwise loads all of them: help and
+ * Loads only the command that the first word names, if any. Otherwise loads all: help and
  * "did you mean" need them, and after a flag only commander knows which word is the command.
  */
 export async function loadCommands(words: readonly string[]): Promise<CommandGroup[]> {
-  const wanted = namesToLoad(words);
+  const wanted = selectNames(words);
   const loading = catalogue.map(async ({ heading, commands }) => {
     const loads = Object.entries(commands).flatMap(([name, load]) => (wanted.has(name) ? [load()] : []));
     return { heading, commands: await Promise.all(loads) };

@@ -6,19 +6,18 @@ import type { Session } from './connection/session.ts';
 import type { ExitName } from './terminal/exit-codes.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
-/** The work of a command. Undefined means success. */
+/** The work of a command. Returns the name of its exit status; undefined means success. */
 export type Work<Options> = (session: Session, options: Options, args: string[]) => Promise<ExitName | undefined>;
 
 export interface Cli {
   terminal: Terminal;
   /**
    * Makes the action of a command: opens the session from the flags and turns the result into the
-   * exit status. `server` reads a server address from the arguments. That address
-   * overrides --server.
+   * exit status. `readServer` reads a server address from the arguments, which overrides --server.
    */
   run<Options>(
     work: Work<Options>,
-    server?: (args: string[]) => string | undefined,
+    readServer?: (args: string[]) => string | undefined,
   ): (...all: unknown[]) => Promise<void>;
 }
 
@@ -29,7 +28,7 @@ const variableName = (...words: string[]) =>
     .toUpperCase();
 
 /**
- * A command whose flags all have an environment variable: `allocate --timeout-wait` is
+ * Gives each flag an environment variable: `allocate --timeout-wait` also reads
  * SLIPWAY_ALLOCATE_TIMEOUT_WAIT. Commander reads the variable when the flag is added, so
  * `addOption` names the variable first.
  */

@@ -28,11 +28,11 @@ describe('apply', () => {
   });
 
   test('declares each document of a file and of standard input', async () => {
-    for (const run of [
+    for (const result of [
       slipway(['apply', '-f', file('two.yaml', twoPools)]),
       slipway(['apply', '-f', '-'], { input: twoPools }),
     ]) {
-      const { code, stdout } = await run;
+      const { code, stdout } = await result;
       expect({ code, stdout }).toEqual({
         code: 0,
         stdout: '✔ pool gpu created (generation 1)\n✔ pool cpu created (generation 1)\n',
@@ -211,7 +211,7 @@ describe('help', () => {
   beforeAll(async () => {
     help = (await runCli(['--help'])).stdout;
   });
-  test('names every command, the three programs and each exit status', () => {
+  test('names commands, programs and each exit status', () => {
     for (const name of [
       'allocate',
       'release',

@@ -1,13 +1,16 @@
-/** The entry point of the `slipway` command: connects the command line to this process. */
+/**
+ * The entry point of the `slipway` command: passes this process's arguments, streams and signals to
+ * `runCommandLine`.
+ */
 import { setDefaultCACertificates } from 'node:tls';
 import { loadCommands } from './catalogue.ts';
 import { runCommandLine } from './run.ts';
 import { exitCodes } from './terminal/exit-codes.ts';
 import { showCursor } from './terminal/live-view.ts';
-import { surfaceOf } from './terminal/terminal.ts';
+import { outputOf } from './terminal/terminal.ts';
 
 const { env: environment, argv } = process;
-const terminal = { out: surfaceOf(process.stdout, environment), err: surfaceOf(process.stderr, environment) };
+const terminal = { out: outputOf(process.stdout, environment), err: outputOf(process.stderr, environment) };
 const interrupt = new AbortController();
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -24,10 +27,10 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(exitCodes.ok.code);
 });
 
-const words = argv.slice(2);
+const args = argv.slice(2);
 process.exitCode = await runCommandLine({
-  words,
-  commands: await loadCommands(words),
+  words: args,
+  commands: await loadCommands(args),
   environment,
   working_directory: process.cwd(),
   terminal,

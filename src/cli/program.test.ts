@@ -42,7 +42,7 @@ test.each([
   [['--help', 'nodes'], program.commands.length],
   [['--server', 'watch', 'nodes'], program.commands.length],
   [['nods'], program.commands.length],
-])('for %j loads %d commands', async (words, count) => {
+])('%j loads %d commands', async (words, count) => {
   expect((await loadCommands(words)).flatMap(({ commands }) => commands)).toHaveLength(count);
 });
 
@@ -76,12 +76,28 @@ describe('completion', () => {
     expect(completionsAfter(...words)).toEqual(expected);
   });
 
+  test.each([
+    [['slipway', 'apply', '--file', 'package.j'], ['package.json']],
+    [['slipway', 'nodes', '--ca', 'package.j'], ['package.json']],
+    [['slipway', 'replay', 'gpu', '--policy', 'package.j'], ['package.json']],
+    [['slipway', 'certificate', 'alloc_1', '--output', 'package.j'], ['package.json']],
+    [['slipway', 'verify-store', '--public-key', 'package.j'], ['package.json']],
+    [['slipway', 'verify', 'package.j'], ['package.json']],
+    [['slipway', 'verify', '--pub'], ['--public-key']],
+    [['slipway', 'nodes', 'package.j'], []],
+    [['slipway', 'logs', '-f', 'package.j'], []],
+  ])('completes files after %j in bash to %j', (words, expected) => {
+    expect(completionsAfter(...words)).toEqual(expected);
+  });
+
   test('reuses the bash script for zsh, and lists every command and flag for fish', () => {
     expect(completionScripts.zsh(program).join('\n')).toContain('bashcompinit');
     const fish = completionScripts.fish(program).join('\n');
     for (const command of everyCommand(program).slice(1)) expect(fish).toContain(` -a ${command.name()} `);
     for (const { long } of program.options.filter(({ long }) => long !== '--version'))
       expect(fish).toContain(` -l ${long?.slice(2)}`);
+    expect(fish).toContain(' -l ca -r -F ');
+    expect(fish).toContain("complete -c slipway -n '__fish_seen_subcommand_from verify' -F");
     expect(fish).toContain("-s r -l role -x -a 'viewer operator admin relay'");
   });
 });

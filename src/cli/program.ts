@@ -38,13 +38,14 @@ const sharedOptions = () => [
 
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
 
-const isFalse = /^(0|false|no|off|)$/i;
+const falseValue = /^(0|false|no|off|)$/i;
 
 /** Removes variables with a false value: commander reads any value of a boolean flag as true. */
 export function dropFalseVariables(program: Command, environment: Record<string, string | undefined>): void {
   for (const { options } of everyCommand(program))
     for (const { envVar, required, optional } of options)
-      if (envVar && !required && !optional && isFalse.test(environment[envVar] ?? 'unset')) delete environment[envVar];
+      if (envVar && !required && !optional && falseValue.test(environment[envVar] ?? 'unset'))
+        delete environment[envVar];
 }
 
 export const exitCodeLines = (): string[] =>

@@ -6,14 +6,14 @@ import { argumentWarning } from '../base/credentials/secret-file.ts';
 import { packageRoot, packageVersion } from '../base/files/package-root.ts';
 import { programName } from '../base/files/program-name.ts';
 import { newCorrelationId } from '../base/ids.ts';
-import { trustedWith } from '../base/network/trusted-certificates.ts';
+import { trustedCertificates } from '../base/network/trusted-certificates.ts';
 import type { CommandGroup } from './catalogue.ts';
 import type { Cli, Work } from './command.ts';
 import { openSession, type Session } from './connection/session.ts';
 import { resolveConnection, type Setting } from './connection/settings.ts';
 import { createProgram, dropFalseVariables, type SharedOptions } from './program.ts';
 import { type ExitName, exitCodes } from './terminal/exit-codes.ts';
-import { failureJson, failureLines, isId, reportFailure } from './terminal/failure.ts';
+import { describeFailure, failureJson, failureLines, isId } from './terminal/failure.ts';
 import { fitOf, printJson, printLines, type Terminal } from './terminal/terminal.ts';
 
 const version = packageVersion();
@@ -67,7 +67,7 @@ export async function runCommandLine(host: Host): Promise<number> {
   let ranCommand: Command | null = null;
   let exit: ExitName = 'ok';
 
-  function sessionFromFlags(serverArgument: string | undefined): Session {
+  function openSessionFromFlags(serverArgument: string | undefined): Session {
     const shared = program.opts<SharedOptions>();
     server = serverArgument ?? shared.server;
     const connection = resolveConnection(
@@ -85,7 +85,7 @@ export async function runCommandLine(host: Host): Promise<number> {
       printLines(terminal.err, [argumentWarning('token', 'SLIPWAY_TOKEN')]);
     server = connection.server;
     searched_directory = connection.searched_directory;
-    const authorities = trustedWith(connection.ca);
+    const authorities = trustedCertificates(connection.ca);
     if (authorities) host.trust(authorities);
     return openSession({
       connection,
@@ -106,7 +106,7 @@ export async function runCommandLine(host: Host): Promise<number> {
         if (!(command instanceof Command)) throw new Error('the last argument of an action is its command');
         ranCommand = command;
         const options = command.opts<Options & OptionValues>();
-        exit = (await work(sessionFromFlags(readServer(command.args)), options, command.args)) ?? 'ok';
+        exit = (await work(openSessionFromFlags(readServer(command.args)), options, command.args)) ?? 'ok';
       };
     },
   };
@@ -118,7 +118,7 @@ export async function runCommandLine(host: Host): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return exitCodes[error.exitCode === 0 ? 'ok' : 'usage'].code;
     const { json, debug } = program.opts<SharedOptions>();
-    const report = reportFailure(error, {
+    const report = describeFailure(error, {
       server,
       correlation_id,
       searched_directory,

@@ -53,7 +53,7 @@ export const AllocationCreate = Type.Object(
 );
 export type AllocationCreate = Static<typeof AllocationCreate>;
 
-/** The optional body of calls that need none: a reason, which is stored as evidence. */
+/** The body of calls that need no other input: an optional reason, which is stored as evidence. */
 export const ActionReason = Type.Object({ reason: Type.Optional(Reason) }, { ...strict, $id: 'ActionReason' });
 
 export const AllocationTouched = Type.Object(

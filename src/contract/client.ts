@@ -19,8 +19,8 @@ export class RequestRefused extends Error {
   }
 }
 
-/** The remedy of the catalogue, with the value of `retry_after_seconds` filled in. */
-export const filledRemedy = (remedy: string, { retry_after_seconds }: Problem): string =>
+/** Replaces `retry_after_seconds` in a remedy of the catalogue by the value in the problem. */
+export const fillRemedy = (remedy: string, { retry_after_seconds }: Problem): string =>
   retry_after_seconds === undefined ? remedy : remedy.replaceAll('`retry_after_seconds`', `${retry_after_seconds} s`);
 
 /** Thrown if there is no answer, or the answer is not from a Slipway server. */
@@ -45,8 +45,9 @@ export type CallInput<Name extends OperationName> = Maybe<'params', ParamsOf<Rou
 
 export interface Client {
   call<Name extends OperationName>(name: Name, input: CallInput<Name>): Promise<ReplyOf<Routes[Name]>>;
-  /** The address and headers for requests that the caller sends itself, such as streams. */
-  address(name: OperationName, input?: { params?: Record<string, string>; query?: Record<string, unknown> }): string;
+  /** The URL of a request that the caller sends itself, such as a stream. */
+  url(name: OperationName, input?: { params?: Record<string, string>; query?: Record<string, unknown> }): string;
+  /** The headers that authorize such a request. */
   headers(): Record<string, string>;
 }
 
@@ -67,8 +68,8 @@ export interface ClientOptions {
   addresses: RouteAddresses;
   fetch?: typeof fetch;
   /**
-   * How often an unanswered call is repeated. This is safe because calls that change something have
-   * an idempotency key.
+   * How often an unanswered call is repeated. To be safe to repeat, a call that changes something
+   * needs an idempotency key.
    */
   retries?: number;
 }
@@ -76,23 +77,23 @@ export interface ClientOptions {
 export function createClient(options: ClientOptions): Client {
   const send = options.fetch ?? fetch;
   const headers = (): Record<string, string> => (options.token ? { authorization: `Bearer ${options.token}` } : {});
-  const locate = (name: string) => {
+  const findRoute = (name: string) => {
     const route = options.addresses[name];
     if (!route) throw new Error(`no route named ${name}`);
     return route;
   };
 
   const callOnce = async (name: string, input: CallInput<OperationName>) => {
-    const route = locate(name);
+    const route = findRoute(name);
     const url =
       options.base_url +
       fillPath(route.path, input.params as Record<string, string>, input.query as Record<string, unknown>);
-    const extra: Record<string, string> = { ...input.headers };
-    if (input.body !== undefined) extra['content-type'] ??= 'application/json';
-    if (input.idempotency_key) extra['idempotency-key'] = input.idempotency_key;
+    const extraHeaders: Record<string, string> = { ...input.headers };
+    if (input.body !== undefined) extraHeaders['content-type'] ??= 'application/json';
+    if (input.idempotency_key) extraHeaders['idempotency-key'] = input.idempotency_key;
     const reply = await send(url, {
       method: route.method,
-      headers: { ...headers(), ...extra },
+      headers: { ...headers(), ...extraHeaders },
       ...(input.body !== undefined && { body: JSON.stringify(input.body) }),
       ...(input.signal && { signal: input.signal }),
     });
@@ -116,7 +117,7 @@ export function createClient(options: ClientOptions): Client {
         }
       }
     },
-    address: (name, input = {}) => options.base_url + fillPath(locate(name).path, input.params, input.query),
+    url: (name, input = {}) => options.base_url + fillPath(findRoute(name).path, input.params, input.query),
     headers,
   };
 }

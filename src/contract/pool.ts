@@ -45,7 +45,14 @@ const poolFields = {
   heartbeat: Type.Optional(
     Type.Object(
       {
-        interval_seconds: Type.Optional(Type.Number({ minimum: 0.1, maximum: 86_400 })),
+        interval_seconds: Type.Optional(
+          Type.Number({
+            minimum: 0.1,
+            // Stored documents may have more than `maxIntervalSeconds`, so the maximum stays.
+            maximum: 86_400,
+            description: 'Agents are assigned an interval of 3600 s at most, also if the pool sets a longer one.',
+          }),
+        ),
         stale_after_seconds: Type.Optional(Type.Number({ minimum: 0.1, maximum: 604_800 })),
       },
       strict,

@@ -11,7 +11,7 @@ export const Id = Type.String({
 export const Name = Type.String({ minLength: 1, maxLength: 63, pattern: '^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$' });
 /** Text that PostgreSQL can store. */
 export const withoutNul = '^[^\\u0000]*$';
-/** The same, but not blank. */
+/** Text that PostgreSQL can store and that is not blank. */
 export const notBlank = '^\\s*[^\\s\\u0000][^\\u0000]*$';
 /** The reason for an action. A blank one is refused like a missing one. */
 export const Reason = Type.String({
@@ -39,7 +39,7 @@ export const Labels = Type.Record(
 );
 export type Labels = Record<string, string>;
 
-/** Free content; stored as it is, never interpreted. */
+/** An object with any fields. The code that reads one has to check them. */
 export const OpenObject = Type.Record(Type.String(), Type.Unknown());
 
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);

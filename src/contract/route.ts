@@ -12,7 +12,8 @@ import type { Role } from './security/token.ts';
  * - person: a token or session with at least `role`; `tenants: 'own'` admits tenant tokens, which
  *   see only their own data, `'none'` only tokens for all tenants
  * - agent: an instance credential; `fenced: 'heard'` also admits a fenced instance, whose reports
- *   are stored and then refused; `relays` also admits a relay token
+ *   are stored and then refused; `relays` also admits a relay token; `expired: 'within_grace'` also
+ *   admits a credential that expired within the grace period
  * - body: the body holds the credential and the handler checks it: a token exchanged for a session,
  *   an enrolment or join token (or the instance credential as bearer), or an instance credential
  *   per heartbeat of a batch (or a relay token as bearer)
@@ -43,10 +44,17 @@ export interface RouteDeclaration {
   query?: TSchema;
   body?: TSchema;
   /**
-   * A query too large for an address: it changes nothing, so it writes no evidence and takes no
+   * A query that is too large for a URL. It changes nothing, so it writes no evidence and takes no
    * idempotency key.
    */
   reads_only?: boolean;
+  /** Starts something, or holds memory or a connection for long. Refused during a shortage. */
+  new_work?: boolean;
+  /**
+   * A person may make this change after a restore, while the server only observes. Others are
+   * refused with `restoration_open`.
+   */
+  after_restore?: boolean;
   /** The body may be omitted. */
   body_optional?: boolean;
   /** Content types accepted besides application/json. */
@@ -55,13 +63,13 @@ export interface RouteDeclaration {
   lines?: TSchema;
   /** Converts a text/plain body to `body`; throws a problem for other text. */
   reads_text?: (text: string) => unknown;
-  /** The first matching fault decides; any other is an `invalid_request`. */
+  /** The first matching entry decides the error code. Any other fault is an `invalid_request`. */
   refusals?: readonly Refusal[];
   body_limit_bytes?: number;
   /** Bodies of this route share a bounded buffer; when it is full, the caller must retry later. */
   shares_log_intake?: boolean;
   success: number;
-  /** Other statuses that carry `reply`, and when. */
+  /** Other statuses with the same `reply`, each with the condition. */
   also_answers?: Readonly<Record<number, string>>;
   /** Problems specific to this route; implied ones are in `openapi/problems.ts`. */
   problems?: readonly ErrorCode[];
@@ -69,6 +77,10 @@ export interface RouteDeclaration {
   /** The reply is a stream or text instead of JSON. */
   reply_type?: 'text/event-stream' | 'text/plain' | 'text/javascript';
 }
+
+/** Whether the route is refused while a restored server only observes. */
+export const waitsForRestoration = ({ method, access, reads_only, after_restore }: RouteDeclaration): boolean =>
+  access.kind === 'person' && method !== 'GET' && !reads_only && !after_restore;
 
 type Of<S> = S extends TSchema ? Static<S> : undefined;
 export type ParamsOf<R> = R extends { params: infer S } ? Of<S> : undefined;

@@ -12,6 +12,7 @@ import { operationRoutes } from './routes/operations.ts';
 import { poolRoutes } from './routes/pools.ts';
 import { replayRoutes } from './routes/replay.ts';
 import { residueRoutes } from './routes/residue.ts';
+import { restorationRoutes } from './routes/restoration.ts';
 import { secretRoutes } from './routes/secrets.ts';
 import { serverRoutes } from './routes/server.ts';
 import { supervisionRoutes } from './routes/supervision.ts';
@@ -31,6 +32,7 @@ export const routes = {
   ...driftRoutes,
   ...replayRoutes,
   ...residueRoutes,
+  ...restorationRoutes,
   ...agentRoutes,
 } as const;
 

@@ -60,13 +60,13 @@ function isExpression(source: string): boolean {
 }
 
 /** How long evidence is kept, by layer. Evidence younger than a day is never dropped. */
-const KeptFor = Type.Object(
+const EvidenceKeepSeconds = Type.Object(
   Object.fromEntries(evidenceLayers.map((layer) => [layer, Type.Optional(Type.Number({ minimum: 24 * 3600 }))])),
   strict,
 );
 
 /** How long rows other than evidence are kept, by class. */
-const RowsKeptFor = Type.Object(
+const RowKeepSeconds = Type.Object(
   Object.fromEntries(
     retentionSettings.map((setting) => [
       setting,
@@ -80,11 +80,11 @@ const RowsKeptFor = Type.Object(
 const Expression = Type.Refine(
   Type.String({ minLength: 1, maxLength: 1000 }),
   isExpression,
-  () => 'must be a regular expression that does not fit an empty text',
+  () => 'must be a regular expression that does not match the empty text',
 );
 
 /** Values of privileged pool fields that operators may set; `*` allows every value. */
-const OperatorsMayFile = Type.Object(
+const OperatorsMayValues = Type.Object(
   Object.fromEntries(
     operatorLists.map((list) => [
       list,
@@ -179,14 +179,14 @@ export const ServerFile = Type.Object(
         strict,
       ),
     ),
-    evidence: Type.Optional(Type.Object({ keep_seconds: Type.Optional(KeptFor) }, strict)),
-    retention: Type.Optional(Type.Object({ keep_seconds: Type.Optional(RowsKeptFor) }, strict)),
+    evidence: Type.Optional(Type.Object({ keep_seconds: Type.Optional(EvidenceKeepSeconds) }, strict)),
+    retention: Type.Optional(Type.Object({ keep_seconds: Type.Optional(RowKeepSeconds) }, strict)),
     logs: Type.Optional(
       Type.Object({ most_bytes_per_node: Type.Optional(Type.Integer({ minimum: 1024 * 1024 })) }, strict),
     ),
     limits: Type.Optional(Limits),
     redact: Type.Optional(Type.Object({ patterns: Type.Optional(Type.Array(Expression, { maxItems: 100 })) }, strict)),
-    operators_may: Type.Optional(OperatorsMayFile),
+    operators_may: Type.Optional(OperatorsMayValues),
     orphans: Type.Optional(Type.Object({ every_seconds: Type.Optional(PositiveSeconds) }, strict)),
   },
   { ...strict, $id: 'ServerFile' },
@@ -263,7 +263,7 @@ export function parseServerFile(text: string, path: string): ServerFileSettings 
   }
   if (validator.Check(parsed)) return settingsOf(parsed);
   const [first] = validator.Errors(parsed);
-  throw new SettingsError(`${path}: ${first?.instancePath || '/'} ${first?.message ?? 'does not fit'}`);
+  throw new SettingsError(`${path}: ${first?.instancePath || '/'} ${first?.message ?? 'is invalid'}`);
 }
 
 export async function readServerFile(path: string | null): Promise<ServerFileSettings> {

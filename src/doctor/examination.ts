@@ -56,9 +56,9 @@ export type Outcome =
    */
   | { state: 'failed'; code: string; says: string; owner_layer?: string; detail_layer?: string };
 
-export const passed = (says: string): Outcome => ({ state: 'ok', says });
-export const skipped = (says: string): Outcome => ({ state: 'skipped', says });
-export const failed = (code: string, says: string): Outcome => ({ state: 'failed', code, says });
+export const pass = (says: string): Outcome => ({ state: 'ok', says });
+export const skip = (says: string): Outcome => ({ state: 'skipped', says });
+export const fail = (code: string, says: string): Outcome => ({ state: 'failed', code, says });
 
 export interface LayerReport {
   /** The layer that failed, which the server may name; or else the layer that was examined. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
-import { type DoctorTarget, failed } from './examination.ts';
+import { type DoctorTarget, fail } from './examination.ts';
 import { examine } from './examine.ts';
 
 async function remedyFor(code: string, caller: DoctorTarget['caller']): Promise<string | null | undefined> {
@@ -14,7 +14,7 @@ async function remedyFor(code: string, caller: DoctorTarget['caller']): Promise<
     signal: new AbortController().signal,
     timeout_seconds: 1,
   };
-  for await (const { remedy } of examine(target, [{ layer: 'fence', check: async () => failed(code, 'no') }]))
+  for await (const { remedy } of examine(target, [{ layer: 'fence', check: async () => fail(code, 'no') }]))
     return remedy;
 }
 

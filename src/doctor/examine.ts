@@ -4,7 +4,7 @@
  */
 import { findError } from '../contract/errors/find-error.ts';
 import type { DoctorTarget, ExaminationState, LayerName, LayerReport, Outcome } from './examination.ts';
-import { skipped } from './examination.ts';
+import { skip } from './examination.ts';
 import { checkCertificate, checkDns, checkTcp, checkTlsHandshake } from './path-checks.ts';
 import {
   checkCredential,
@@ -23,7 +23,7 @@ interface Layer {
 
 /** Each function returns why to skip a layer, or null if the layer applies. */
 const skipReasons = {
-  tls: ({ url }: DoctorTarget) => (url.protocol === 'https:' ? null : 'the address uses plain HTTP'),
+  tls: ({ url }: DoctorTarget) => (url.protocol === 'https:' ? null : 'the URL uses plain HTTP'),
   node: ({ caller }: DoctorTarget) =>
     caller.kind === 'person' && caller.node_id === null ? 'you named no node' : null,
 };
@@ -41,7 +41,7 @@ export const layers: readonly Layer[] = [
   { layer: 'result', needs: 'node', check: checkTaskResult },
 ];
 
-/** These remedies replace those of the catalogue, because here the caller is known. */
+/** These remedies replace those of the catalogue, because they can refer to the caller. */
 const callerRemedies: Record<DoctorTarget['caller']['kind'], Record<string, string>> = {
   person: { node_not_found: 'List the nodes: `slipway nodes --all`.' },
   agent: {
@@ -76,7 +76,7 @@ export async function* examine(target: DoctorTarget, table: readonly Layer[] = l
   for (const { layer, needs, check } of table) {
     const startedMs = target.clock.monotonicMs();
     const skipReason = needs ? skipReasons[needs](target) : null;
-    const outcome = skipReason === null ? await check(target, state) : skipped(skipReason);
+    const outcome = skipReason === null ? await check(target, state) : skip(skipReason);
     if (target.signal.aborted) return;
     const seconds = Math.round(target.clock.monotonicMs() - startedMs) / 1000;
     yield reportOf(layer, outcome, seconds, target.caller);

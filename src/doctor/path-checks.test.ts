@@ -1,4 +1,4 @@
-/** Checks the text of a failed path check. */
+/** Tests the text of a failed TLS check. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';

@@ -5,9 +5,9 @@
 import { lookup } from 'node:dns/promises';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { trustedWith } from '../base/network/trusted-certificates.ts';
+import { trustedCertificates } from '../base/network/trusted-certificates.ts';
 import { errorName, faultOfError, pathFaults } from '../contract/errors/path-faults.ts';
-import { type DoctorTarget, type ExaminationState, failed, type Outcome, passed } from './examination.ts';
+import { type DoctorTarget, type ExaminationState, fail, type Outcome, pass } from './examination.ts';
 
 /** Returns the host without the brackets of an IPv6 address. */
 export const hostOf = ({ url }: Pick<DoctorTarget, 'url'>) => url.hostname.replace(/^\[|\]$/g, '');
@@ -44,30 +44,30 @@ export async function checkDns(target: DoctorTarget, state: ExaminationState): P
   const host = hostOf(target);
   if (isIP(host)) {
     state.addresses = [host];
-    return passed(`${host} is an address, so there is no name to resolve`);
+    return pass(`${host} is an IP address, so there is no name to resolve`);
   }
   try {
     const answers = await withTimeout(target, lookup(host, { all: true }));
     state.addresses = answers.map(({ address }) => address);
   } catch (error) {
-    return failed('dns_unresolved', `${host} does not resolve: ${reasonOf(error)}`);
+    return fail('dns_unresolved', `${host} does not resolve: ${reasonOf(error)}`);
   }
   return state.addresses.length > 0
-    ? passed(`${host} resolves to ${state.addresses.join(', ')}`)
-    : failed('dns_unresolved', `${host} has no address`);
+    ? pass(`${host} resolves to ${state.addresses.join(', ')}`)
+    : fail('dns_unresolved', `${host} has no address`);
 }
 
-/** Waits for `opened`, the event of a connected socket. */
+/** Waits for `connectedEvent`, which the socket emits when it is connected. */
 async function waitForConnection<S extends Socket>(
   target: DoctorTarget,
   socket: S,
-  opened: 'connect' | 'secureConnect',
+  connectedEvent: 'connect' | 'secureConnect',
 ): Promise<S> {
   try {
     await withTimeout(
       target,
       new Promise<void>((resolve, reject) => {
-        socket.once(opened, () => resolve());
+        socket.once(connectedEvent, () => resolve());
         socket.once('error', reject);
         socket.once('close', () => reject(new Error('the connection was closed')));
       }),
@@ -86,13 +86,13 @@ export async function checkTcp(target: DoctorTarget, state: ExaminationState): P
     try {
       (await waitForConnection(target, connectTcp({ host, port }), 'connect')).destroy();
       state.address = host;
-      return passed(`${host} accepts connections on port ${port}`);
+      return pass(`${host} accepts connections on port ${port}`);
     } catch (error) {
       failures.push(error);
     }
   }
   const isRefused = failures.every((error) => errorName(error) === 'ECONNREFUSED');
-  return failed(isRefused ? 'tcp_refused' : 'tcp_unreachable', failures.map(reasonOf).join('; '));
+  return fail(isRefused ? 'tcp_refused' : 'tcp_unreachable', failures.map(reasonOf).join('; '));
 }
 
 /** Checks only that a TLS handshake succeeds. The next layer checks the certificate. */
@@ -102,8 +102,8 @@ export async function checkTlsHandshake(target: DoctorTarget, state: Examination
     host: state.address ?? host,
     port: portOf(target),
     ...(isIP(host) ? {} : { servername: host }),
-    ca: trustedWith(target.ca),
-    // An untrusted server is safe here, because nothing is sent over this connection.
+    ca: trustedCertificates(target.ca),
+    // This connection may go to an untrusted server, because nothing is sent over it.
     rejectUnauthorized: false,
   });
   try {
@@ -112,17 +112,16 @@ export async function checkTlsHandshake(target: DoctorTarget, state: Examination
     state.distrust = secured.authorized ? null : distrust instanceof Error ? reasonOf(distrust) : String(distrust);
     const protocol = secured.getProtocol();
     secured.destroy();
-    return passed(`the server uses ${protocol}`);
+    return pass(`the server uses ${protocol}`);
   } catch (error) {
-    return failed('tls_failed', reasonOf(error));
+    return fail('tls_failed', reasonOf(error));
   }
 }
 
 export async function checkCertificate({ ca }: DoctorTarget, { distrust }: ExaminationState): Promise<Outcome> {
-  if (distrust === null)
-    return passed(ca === null ? 'the certificate is trusted' : 'the certificate is trusted by --ca');
+  if (distrust === null) return pass(ca === null ? 'the certificate is trusted' : 'the certificate is trusted by --ca');
   const code = faultOfError(distrust);
-  return failed(
+  return fail(
     pathFaults[code].detail_layer === 'ca' ? code : 'ca_untrusted',
     `the certificate is not trusted: ${distrust}`,
   );

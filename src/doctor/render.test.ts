@@ -22,7 +22,7 @@ const failedLayer = (layer: string): LayerReport => ({
   title: 'It fails',
   owner_layer: 'node',
   detail_layer: layer,
-  remedy: 'Mend it.',
+  remedy: 'Repair it.',
 });
 const plain = (_tone: string, text: string) => text;
 
@@ -46,13 +46,13 @@ test('shows a failure with its layer, code, owner and remedy', () => {
   expect(reports.map((report) => layerLine(report, plain))).toEqual(['✔ dns        it resolves', '✖ claim      no']);
   expect(closingLines(reports, plain)).toEqual([
     'The layer claim fails: It fails.',
-    'What to do: Mend it.',
+    'What to do: Repair it.',
     'a_code · owner: node',
   ]);
   expect(examinationJson('http://a', reports, 'corr')).toMatchObject({ ok: false, failed: { layer: 'claim' } });
 });
 
-test('says that every examined layer works', () => {
+test('says that every examined layer works if none failed', () => {
   expect(exitOf([passedLayer])).toBe('ok');
   expect(closingLines([passedLayer], plain)).toEqual(['Every examined layer works.']);
   expect(examinationJson('http://a', [passedLayer], 'corr')).toMatchObject({ ok: true, failed: null });

@@ -5,12 +5,12 @@
 import { createPublicKey, randomBytes, verify } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { trustedWith } from '../base/network/trusted-certificates.ts';
+import { trustedCertificates } from '../base/network/trusted-certificates.ts';
 import { continuityOf, isTaskKeys } from '../contract/agent/task-key-chain.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
 import { errorName, faultOfError } from '../contract/errors/path-faults.ts';
 import type { Checkup, LayerCheck, Ping } from '../contract/supervision/checkup.ts';
-import { type DoctorTarget, type ExaminationState, failed, type Outcome, passed, skipped } from './examination.ts';
+import { type DoctorTarget, type ExaminationState, fail, type Outcome, pass, skip } from './examination.ts';
 import { withTimeout } from './path-checks.ts';
 
 interface Call {
@@ -39,7 +39,7 @@ const exchange = ({ url, ca, correlation_id, signal }: DoctorTarget, { method, p
       method,
       // Opens a new connection: a kept-alive one would hide a fault that affects new connections.
       agent: false,
-      ca: trustedWith(ca),
+      ca: trustedCertificates(ca),
       signal,
       headers: {
         accept: 'application/json',
@@ -80,7 +80,10 @@ const isText = (value: unknown): value is string => typeof value === 'string';
 
 const notSlipway = (status: number, text: string): Outcome => {
   const shown = text.slice(0, maxShownBytes).replaceAll(/\s+/g, ' ').trim();
-  return failed('ingress_stranger', `the server answered ${status}, but not as Slipway does${shown && `: ${shown}`}`);
+  return fail(
+    'ingress_stranger',
+    `the server answered ${status}, but it is not a Slipway server${shown && `: ${shown}`}`,
+  );
 };
 
 /**
@@ -95,7 +98,7 @@ async function send(target: DoctorTarget, call: Call, wait_seconds = 0): Promise
   } catch (error) {
     const name = errorName(error) ?? '';
     const message = error instanceof Error ? error.message : String(error);
-    return { outcome: failed(name === 'ETIMEDOUT' ? 'no_answer' : faultOfError(name), message) };
+    return { outcome: fail(name === 'ETIMEDOUT' ? 'no_answer' : faultOfError(name), message) };
   }
   const body = parseObject(reply.text);
   if (body && reply.status >= 200 && reply.status < 300) return { body };
@@ -118,7 +121,7 @@ export const doctorCalls = {
   'agent-ping-get': '/v1/agent/ping/{task_id}',
 } as const;
 
-const address = (name: keyof typeof doctorCalls, params: Record<string, string> = {}) =>
+const pathOf = (name: keyof typeof doctorCalls, params: Record<string, string> = {}) =>
   doctorCalls[name].replaceAll(/\{(\w+)\}/g, (_, key: string) => encodeURIComponent(params[key] ?? ''));
 
 interface Identity {
@@ -138,7 +141,7 @@ const isIdentity = (value: unknown): value is Identity =>
   );
 
 /** Verifies the signature over a fresh nonce, which a cached or imitated answer cannot have. */
-function isSignedNow({ signature, ...claims }: Identity, nonce: string): boolean {
+function isFreshlySigned({ signature, ...claims }: Identity, nonce: string): boolean {
   if (claims.service !== 'slipway' || claims.nonce !== nonce) return false;
   const key = Buffer.from(claims.public_key, 'base64');
   try {
@@ -165,16 +168,16 @@ function isKnownInstallation(identity: Identity, known_keys: readonly string[]):
 
 export async function checkServerIdentity(target: DoctorTarget): Promise<Outcome> {
   const nonce = randomBytes(16).toString('hex');
-  const result = await send(target, { method: 'GET', path: `${address('health-get')}?nonce=${nonce}` });
+  const result = await send(target, { method: 'GET', path: `${pathOf('health-get')}?nonce=${nonce}` });
   if ('outcome' in result) return result.outcome;
   const { identity, version } = result.body;
-  if (!isIdentity(identity) || !isSignedNow(identity, nonce)) return notSlipway(200, JSON.stringify(result.body));
+  if (!isIdentity(identity) || !isFreshlySigned(identity, nonce)) return notSlipway(200, JSON.stringify(result.body));
   if (target.known_keys && !isKnownInstallation(identity, target.known_keys))
-    return failed(
+    return fail(
       'ingress_other_installation',
       `${identity.installation_id} answers, but this machine enrolled with another installation`,
     );
-  return passed(`Slipway ${version} answers, installation ${identity.installation_id}`);
+  return pass(`Slipway ${version} answers, installation ${identity.installation_id}`);
 }
 
 const bearerOf = ({ caller }: DoctorTarget) => (caller.kind === 'agent' ? caller.credential : caller.token);
@@ -186,9 +189,9 @@ const hasChecks = ({ checks }: Record<string, unknown>): boolean => Array.isArra
 
 /** Turns a check by the server into an outcome. */
 const outcomeOf = (check: LayerCheck | undefined): Outcome => {
-  if (!check) return skipped('the server sent no result for this layer');
-  if (check.ok === null) return skipped(check.detail);
-  if (check.ok) return passed(check.detail);
+  if (!check) return skip('the server sent no result for this layer');
+  if (check.ok === null) return skip(check.detail);
+  if (check.ok) return pass(check.detail);
   return {
     state: 'failed',
     code: check.code ?? '',
@@ -204,15 +207,14 @@ const layerOutcome = (answer: { checks: LayerCheck[] } | null, layer: LayerCheck
 export async function checkCredential(target: DoctorTarget, state: ExaminationState): Promise<Outcome> {
   const { caller } = target;
   if (caller.kind === 'agent' && caller.credential === null)
-    return failed('agent_not_enrolled', 'the agent of this directory has no credential');
+    return fail('agent_not_enrolled', 'the agent of this directory has no credential');
   if (caller.kind === 'person') {
-    const session = await sendAsCaller(target, { method: 'GET', path: address('session-get') });
+    const session = await sendAsCaller(target, { method: 'GET', path: pathOf('session-get') });
     if ('outcome' in session) return session.outcome;
     const { name, role } = session.body;
-    if (caller.node_id === null) return passed(`the server accepts the token: ${name}, ${role}`);
+    if (caller.node_id === null) return pass(`the server accepts the token: ${name}, ${role}`);
   }
-  const path =
-    caller.kind === 'agent' ? address('agent-checkup') : address('node-checkup', { id: caller.node_id ?? '' });
+  const path = caller.kind === 'agent' ? pathOf('agent-checkup') : pathOf('node-checkup', { id: caller.node_id ?? '' });
   const result = await sendAsCaller(target, { method: 'GET', path });
   if ('outcome' in result) return result.outcome;
   if (!hasChecks(result.body)) return notSlipway(200, JSON.stringify(result.body));
@@ -225,7 +227,9 @@ export const checkFence = async (_: DoctorTarget, { checkup }: ExaminationState)
 export const checkHeartbeat = async (_: DoctorTarget, { checkup }: ExaminationState): Promise<Outcome> =>
   layerOutcome(checkup, 'heartbeat');
 
-/** These are no failure of a layer: the caller may not request a ping, or there is no agent. */
+/**
+ * Codes that are no failure of a layer: the caller may not request a ping, or there is no agent.
+ */
 const pingNotPossible = ['role_insufficient', 'scope_insufficient', 'no_agent'];
 
 /** How long the server may hold one poll. Proxies cut longer requests. */
@@ -239,8 +243,8 @@ async function pollPing(target: DoctorTarget, state: ExaminationState, layer: 'c
     const { task_id } = state.ping;
     const path =
       caller.kind === 'agent'
-        ? address('agent-ping-get', { task_id })
-        : address('node-ping-get', { id: caller.node_id ?? '', task_id });
+        ? pathOf('agent-ping-get', { task_id })
+        : pathOf('node-ping-get', { id: caller.node_id ?? '', task_id });
     const result = await sendAsCaller(target, { method: 'GET', path: `${path}?wait=${pollSeconds}` }, pollSeconds);
     if ('outcome' in result) return result.outcome;
     if (!hasChecks(result.body)) return notSlipway(200, JSON.stringify(result.body));
@@ -251,12 +255,12 @@ async function pollPing(target: DoctorTarget, state: ExaminationState, layer: 'c
 
 export async function checkTaskClaim(target: DoctorTarget, state: ExaminationState): Promise<Outcome> {
   const { caller, timeout_seconds: within_seconds } = target;
-  const path = caller.kind === 'agent' ? address('agent-ping') : address('node-ping', { id: caller.node_id ?? '' });
+  const path = caller.kind === 'agent' ? pathOf('agent-ping') : pathOf('node-ping', { id: caller.node_id ?? '' });
   const result = await sendAsCaller(target, { method: 'POST', path, body: { within_seconds } });
   if ('outcome' in result) {
     const { outcome } = result;
     const isImpossible = outcome.state === 'failed' && pingNotPossible.includes(outcome.code);
-    return isImpossible ? skipped(`no ping was requested: ${outcome.says}`) : outcome;
+    return isImpossible ? skip(`no ping was requested: ${outcome.says}`) : outcome;
   }
   if (!hasChecks(result.body)) return notSlipway(202, JSON.stringify(result.body));
   state.ping = result.body as unknown as Ping;
@@ -264,4 +268,4 @@ export async function checkTaskClaim(target: DoctorTarget, state: ExaminationSta
 }
 
 export const checkTaskResult = (target: DoctorTarget, state: ExaminationState): Promise<Outcome> =>
-  state.ping ? pollPing(target, state, 'result') : Promise.resolve(skipped('no ping was requested'));
+  state.ping ? pollPing(target, state, 'result') : Promise.resolve(skip('no ping was requested'));

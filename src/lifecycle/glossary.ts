@@ -24,6 +24,7 @@ const entries = {
   attempt: { means: 'One try of an operation, or one instance of a machine that comes up again.' },
   attention: { means: 'The list of everything that waits for a person, worst first.' },
   audit: { means: 'The record of who changed or tried to change what, and why.' },
+  backup: { means: 'An encrypted copy of the whole database, from one moment. Only the key file opens it.' },
   batch: {
     means: 'Many requests that one statement or one call serves.',
     formerly: ['gathered', 'gatherer'],
@@ -88,7 +89,11 @@ const entries = {
   fleet: { means: 'All machines of an installation.' },
   generation: { means: 'The version number of a pool document. Each change makes the next one.' },
   goodbye: { means: 'The last message of a machine that stops on purpose.' },
-  heartbeat: { means: 'The message that a machine sends at an interval to show that it is alive.', formerly: ['beat'] },
+  heartbeat: {
+    means:
+      'The message that a machine sends at an interval to show that it is alive. Error codes and evidence kinds with beat keep the former word.',
+    formerly: ['beat'],
+  },
   hold: { means: 'A period in which the brake or a maintenance window keeps verdicts from being written.' },
   holder: { means: 'The allocation that has a machine now.' },
   idempotency: { means: 'Sending the same request twice has the effect of one; the idempotency key marks the repeat.' },
@@ -147,6 +152,10 @@ const entries = {
     means:
       'A resource at a provider without a live owner: left by a forced release, or found as an orphan. On record until it is proven gone or adopted.',
   },
+  restoration: {
+    means:
+      'The time after a restore of the database in which the servers only observe, until a person has compared the machines and ends it.',
+  },
   retention: { means: 'How long rows of a kind are kept after they ended. The settings name the time.' },
   rule: { means: 'A sweep that gives verdicts. Every verdict names its rule.' },
   'runtime class': { means: 'A named set of budgets that pools refer to.' },
@@ -176,6 +185,9 @@ const entries = {
   transition: {
     means: 'A change of status by the transition table. Only store/transitions writes one.',
     formerly: ['door'],
+  },
+  'upgrade window': {
+    means: 'The versions before the present one that may run beside it: the two MINORs before (N-2).',
   },
   upstream: { means: 'At the provider, or at the next server on the way.' },
   verdict: { means: 'A decision of a rule about a machine, with its evidence, its owner and the ways out.' },

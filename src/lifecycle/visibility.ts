@@ -13,6 +13,6 @@ export const wholeFleet: Visibility = { kind: 'fleet' };
 
 export const tenantOnly = (tenant: string): Visibility => ({ kind: 'tenant', tenant });
 
-/** `owner` is the tenant of a row. Rows without a tenant are visible only to the whole fleet. */
-export const canSee = (visibility: Visibility, owner: string | null): boolean =>
-  visibility.kind === 'fleet' || visibility.tenant === owner;
+/** `rowTenant` is the tenant of the row to see. Only `fleet` sees rows without a tenant. */
+export const canSee = (visibility: Visibility, rowTenant: string | null): boolean =>
+  visibility.kind === 'fleet' || visibility.tenant === rowTenant;

@@ -16,7 +16,7 @@ async function* inChunks(...chunks: (string | Uint8Array)[]) {
   for (const chunk of chunks) yield typeof chunk === 'string' ? bytes(chunk) : chunk;
 }
 
-async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+async function collectAll<T>(items: AsyncIterable<T>): Promise<T[]> {
   const collected: T[] = [];
   for await (const item of items) collected.push(item);
   return collected;
@@ -32,7 +32,7 @@ test('reads events, comments, multi-line data and every line ending', async () =
     ': hello\n\nid: 1-1\nevent: node\ndata: {"a":\ndata: 1}\n\n',
     'data:x\r\n\r\nid:1-2\rdata: y\r\r',
   );
-  expect(await all(readEvents(body))).toEqual([
+  expect(await collectAll(readEvents(body))).toEqual([
     { type: 'heartbeat' },
     event('1-1', 'node', '{"a":\n1}'),
     event('1-1', 'message', 'x'),
@@ -43,34 +43,34 @@ test('reads events, comments, multi-line data and every line ending', async () =
 test('reads the same event wherever the network splits it', async () => {
   const whole = bytes('id: 7-1\r\nevent: node\r\ndata: Zürich ✔\r\n\r\n');
   for (let cut = 0; cut <= whole.length; cut++) {
-    const items = await all(readEvents(inChunks(whole.subarray(0, cut), whole.subarray(cut))));
+    const items = await collectAll(readEvents(inChunks(whole.subarray(0, cut), whole.subarray(cut))));
     expect(items).toEqual([event('7-1', 'node', 'Zürich ✔')]);
   }
 });
 
 test('drops an event cut off by the end of the connection', async () => {
-  expect(await all(readEvents(inChunks('data: done\n\ndata: half\n')))).toEqual([event('', 'message', 'done')]);
+  expect(await collectAll(readEvents(inChunks('data: done\n\ndata: half\n')))).toEqual([event('', 'message', 'done')]);
 });
 
 /** Reads a stream into `changes`, on a clock that the test moves. */
 function startReading(open: (last: string, signal: AbortSignal, attempt: number) => AsyncIterable<Uint8Array>) {
   const clock = virtualClock();
-  const stop = new AbortController();
+  const aborter = new AbortController();
   const changes: StreamChange[] = [];
   const resumeIds: string[] = [];
   const done = (async () => {
     const source = {
       clock,
-      signal: stop.signal,
+      signal: aborter.signal,
       open: async (last: string, signal: AbortSignal) => open(last, signal, resumeIds.push(last)),
     };
     for await (const change of streamChanges(source)) changes.push(change);
   })();
-  const stopped = () => {
-    stop.abort();
+  const stop = () => {
+    aborter.abort();
     return done;
   };
-  return { clock, changes, resumeIds, stop: stopped };
+  return { clock, changes, resumeIds, stop };
 }
 
 async function* forever(signal: AbortSignal, ...first: string[]) {

@@ -6,7 +6,7 @@ import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
 import { printable } from '../render/text/text.ts';
 import { CliFailure } from '../terminal/failure.ts';
-import { kindOfId, type Target } from '../wait/subject.ts';
+import { type Target, targetKindOf } from '../wait/subject.ts';
 import type { Session } from './session.ts';
 
 export interface ResolvedThing extends Target {
@@ -25,16 +25,16 @@ const maxListed = 5;
 function ambiguousName(session: Session, word: string, { items, as_request }: Found): CliFailure {
   const candidates = items.slice(0, maxListed).map(({ kind, id, status }) => `${id} (${kind}, ${status})`);
   const more = items.length > maxListed ? ` and ${items.length - maxListed} more` : '';
-  const what = as_request ? 'was one request about several things' : 'names several things';
+  const phrase = as_request ? 'was one request about several things' : 'names several things';
   const history = session.commandLine('timeline', as_request ? word : (items[0]?.id ?? word));
-  return new CliFailure('usage', `${printable(word)} ${what}`, {
+  return new CliFailure('usage', `${printable(word)} ${phrase}`, {
     why: `${candidates.join(', ')}${more}.`,
     remedy: `Name one of them by its id. See what happened: ${history}`,
   });
 }
 
 export async function resolveThing(session: Session, word: string): Promise<ResolvedThing> {
-  const kind = kindOfId(word);
+  const kind = targetKindOf(word);
   if (kind !== null) return { kind, id: word, node_instance_id: null };
   const found = await session.call('thing-find', { query: { id: word } });
   if (found.meant) return found.meant;
@@ -89,15 +89,20 @@ export async function resolveNodeIfAny(session: Session, word: string): Promise<
     : { node_id: null, id, reference };
 }
 
+/** Returns undefined if the caller may not see the object, or if it does not exist. */
+export async function ignoreInvisible<T>(call: Promise<T>): Promise<T | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof RequestRefused && [403, 404, 410].includes(error.problem.status)) return undefined;
+    throw error;
+  }
+}
+
 /** Returns null without an id, or if the caller may no longer see the node. */
 export async function fetchNodeIfVisible(session: Session, id: string | null): Promise<Node | null> {
   if (id === null) return null;
-  try {
-    return await session.call('node-get', { params: { id } });
-  } catch (error) {
-    if (error instanceof RequestRefused) return null;
-    throw error;
-  }
+  return (await ignoreInvisible(session.call('node-get', { params: { id } }))) ?? null;
 }
 
 const statusSentence = (reference: Allocation | Operation): string => {
@@ -105,12 +110,26 @@ const statusSentence = (reference: Allocation | Operation): string => {
   return `It is ${reference.status}${reason ? `: ${printable(reason)}` : ''}.`;
 };
 
+/** A failed allocation gets a machine only if somebody retries it. */
+const hasEnded = (reference: Allocation | Operation): boolean =>
+  isAllocation(reference)
+    ? reference.status === 'failed' || reference.status === 'released'
+    : reference.finished_at !== null;
+
 /** `consequence` ends the sentence: "… has no machine yet, so there are no logs". */
-export const noMachineYet = (session: Session, { id, reference }: WithoutMachine, consequence: string): CliFailure =>
-  new CliFailure('failed', `${id} has no machine yet, so ${consequence}`, {
-    why: statusSentence(reference),
-    remedy: `Follow it until it gets a machine: ${session.commandLine('watch', id)}`,
-  });
+export function withoutMachine(session: Session, { id, reference }: WithoutMachine, consequence: string): CliFailure {
+  const ended = hasEnded(reference);
+  return new CliFailure(
+    'failed',
+    `${id} ${ended ? 'ended without a machine' : 'has no machine yet'}, so ${consequence}`,
+    {
+      why: statusSentence(reference),
+      remedy: ended
+        ? `See what happened: ${session.commandLine('timeline', id)}`
+        : `Follow it until it gets a machine: ${session.commandLine('watch', id)}`,
+    },
+  );
+}
 
 /**
  * Resolves the id of a machine, or of an allocation or operation on it. Fails if there is no
@@ -118,6 +137,6 @@ export const noMachineYet = (session: Session, { id, reference }: WithoutMachine
  */
 export async function resolveNode(session: Session, word: string, consequence: string): Promise<ResolvedNode> {
   const resolved = await resolveNodeIfAny(session, word);
-  if (resolved.node_id === null) throw noMachineYet(session, resolved, consequence);
+  if (resolved.node_id === null) throw withoutMachine(session, resolved, consequence);
   return resolved;
 }

@@ -47,13 +47,13 @@ const maxWaitSeconds = 5;
 /** A longer wait prints a notice. */
 const silentWaitSeconds = 0.5;
 
-/** True if the server is unreachable, overloaded or not ready, so that a retry may succeed. */
+/** True if a later try may succeed: the server is unreachable, overloaded, not ready or failed. */
 export const isTransient = (error: unknown): boolean =>
   error instanceof ServerUnreachable ||
   (error instanceof RequestRefused &&
     (error.problem.status >= 500 || error.problem.status === 429 || error.problem.code === 'idempotency_in_progress'));
 
-/** An internal error (500) is not retried. */
+/** Retries refusals only. An internal error (500) or an unreachable server is not retried here. */
 const isRetryable = (error: unknown): error is RequestRefused =>
   error instanceof RequestRefused && isTransient(error) && error.problem.status !== 500;
 
@@ -137,13 +137,13 @@ export function openSession(input: SessionInput): Session {
       const headers = { ...direct.headers(), ...traceHeaders, accept: 'text/event-stream' };
       const connecting = new AbortController();
       const cancel = clock.after(defaultTimeoutSeconds * 1000, () => connecting.abort());
-      const reply = await fetch(direct.address('stream-open', { query }), {
+      const reply = await fetch(direct.url('stream-open', { query }), {
         headers: last_event_id === '' ? headers : { ...headers, 'last-event-id': last_event_id },
         signal: AbortSignal.any([signal, connecting.signal]),
       }).finally(cancel);
-      const kind = reply.headers.get('content-type') ?? '';
-      if (kind.includes('problem+json')) throw new RequestRefused(JSON.parse(await reply.text()));
-      if (!reply.ok || !reply.body || !kind.includes('event-stream'))
+      const contentType = reply.headers.get('content-type') ?? '';
+      if (contentType.includes('problem+json')) throw new RequestRefused(JSON.parse(await reply.text()));
+      if (!reply.ok || !reply.body || !contentType.includes('event-stream'))
         throw new ServerUnreachable(`${connection.server} does not stream events (HTTP ${reply.status})`);
       return reply.body;
     },

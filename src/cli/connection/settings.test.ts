@@ -1,4 +1,4 @@
-/** Where the token comes from, and which servers it is sent to. */
+/** Checks where the token comes from, and to which servers it is sent. */
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -25,6 +25,7 @@ export interface ConnectionInput {
 export interface Surroundings {
   environment: Record<string, string | undefined>;
   working_directory: string;
+  /** The directory of the package that the command runs from. */
   clone: string;
 }
 
@@ -46,11 +47,11 @@ export function normalizeServer(text: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-function readSettingFile(path: string | number, what: string, remedy: string): string {
+function readSettingFile(path: string | number, kind: string, remedy: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new CliFailure('usage', `The ${what} ${path} cannot be read`, {
+    throw new CliFailure('usage', `The ${kind} ${path} cannot be read`, {
       why: error instanceof Error ? error.message : String(error),
       remedy,
       cause: error,
@@ -83,7 +84,7 @@ function readToken(path: string): string {
 const defaultDirectory = '.slipway';
 
 /** Looks in the named data directory, or else in .slipway here and in the clone. */
-function adminTokenFile(input: ConnectionInput, surroundings: Surroundings): string | undefined {
+function findAdminTokenFile(input: ConnectionInput, surroundings: Surroundings): string | undefined {
   const directories = input.data_dir
     ? [input.data_dir.value]
     : [join(surroundings.working_directory, defaultDirectory), join(surroundings.clone, defaultDirectory)];
@@ -99,12 +100,12 @@ export function resolveConnection(input: ConnectionInput, surroundings: Surround
       why: insecureHttpWhy,
       remedy: insecureHttpRemedy,
     });
-  const hasSearched = token === undefined && mayUseAdminToken(server, input);
+  const hasSearched = token === undefined && canUseAdminToken(server, input);
   return { server, token, ca, ...(hasSearched && { searched_directory: input.data_dir?.value ?? defaultDirectory }) };
 }
 
 /** Sends an admin token to another host only if the user named its directory with --data-dir. */
-const mayUseAdminToken = (server: string, input: ConnectionInput) =>
+const canUseAdminToken = (server: string, input: ConnectionInput) =>
   isLoopbackUrl(server) || input.data_dir !== undefined;
 
 /** Prefers flags, then the environment, then the server's admin.token. */
@@ -116,6 +117,6 @@ function resolveToken(server: string, input: ConnectionInput, surroundings: Surr
   if (token_file) return readToken(token_file.value);
   if (token?.value) return token.value;
   if (environment.SLIPWAY_ADMIN_TOKEN) return environment.SLIPWAY_ADMIN_TOKEN;
-  const path = mayUseAdminToken(server, input) ? adminTokenFile(input, surroundings) : undefined;
+  const path = canUseAdminToken(server, input) ? findAdminTokenFile(input, surroundings) : undefined;
   return path === undefined ? undefined : readToken(path);
 }

@@ -11,11 +11,11 @@ export interface StartedServer {
 
 /** Returns a command that works with the port and the data directory of this server. */
 function tryCommand(server: StartedServer): string {
-  const where = server.url === defaultServer ? '' : ` --server ${server.url}`;
+  const serverFlag = server.url === defaultServer ? '' : ` --server ${server.url}`;
   const directory = dirname(server.admin_token_path);
-  const token = !server.admin_token_kept || directory === resolve('.slipway') ? '' : ` --data-dir ${directory}`;
+  const directoryFlag = !server.admin_token_kept || directory === resolve('.slipway') ? '' : ` --data-dir ${directory}`;
   const program = programName(process.env, process.cwd());
-  return `${program} allocate --pool local --wait${where}${token}`;
+  return `${program} allocate --pool local --wait${serverFlag}${directoryFlag}`;
 }
 
 export function welcome(server: StartedServer): string {

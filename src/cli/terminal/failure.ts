@@ -1,11 +1,12 @@
-/** Turns every error into one report with reason and remedy, and prints it as text or JSON. */
-import { filledRemedy, RequestRefused, ServerUnreachable } from '../../contract/client.ts';
+/** Turns every error into one report with reason and remedy, rendered as text or JSON. */
+import { type IdKind, kindOfId } from '../../base/ids.ts';
+import { fillRemedy, RequestRefused, ServerUnreachable } from '../../contract/client.ts';
 import { type ErrorCode, type ErrorEntry, errorCatalogue } from '../../contract/errors/errors.ts';
 import { errorName, faultOfError, type PathFaultCode, pathFaults } from '../../contract/errors/path-faults.ts';
 import type { Problem } from '../../contract/errors/problem.ts';
 import type { Fit } from '../render/text/table.ts';
 import { flow, printable, wrap } from '../render/text/text.ts';
-import { kindOfId } from '../wait/subject.ts';
+import { targetKindOf } from '../wait/subject.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
 
 /** An error that the CLI detects itself. */
@@ -14,8 +15,8 @@ export class CliFailure extends Error {
   readonly exit: ExitName;
   readonly why: string | null;
   readonly remedy: string | null;
-  constructor(exit: ExitName, what: string, more: { why?: string; remedy?: string; cause?: unknown } = {}) {
-    super(what, { cause: more.cause });
+  constructor(exit: ExitName, message: string, more: { why?: string; remedy?: string; cause?: unknown } = {}) {
+    super(message, { cause: more.cause });
     this.exit = exit;
     this.why = more.why ?? null;
     this.remedy = more.remedy ?? null;
@@ -30,7 +31,7 @@ export class Interrupted extends Error {
 export interface FailureReport {
   exit: ExitName;
   code: string;
-  what: string;
+  title: string;
   why: string | null;
   remedy: string | null;
   errors: { path: string; message: string }[];
@@ -59,7 +60,7 @@ function exitOfProblem(problem: Problem): ExitName {
   return problem.status === 503 ? 'unreachable' : 'failed';
 }
 
-const whereTokensComeFrom =
+const tokenRemedy =
   'Give a token with --token-file or SLIPWAY_TOKEN; on the server’s own host, --data-dir finds its admin.token.';
 
 /** Only the CLI knows which directory it searched for a token. */
@@ -69,22 +70,25 @@ const noTokenIn = (directory: string) => ({
 });
 
 /** Findings and residue have no `actions` command; these commands list the open ones. */
-const lists: Record<string, string> = { find: 'drift', res: 'residue' };
-const listOf = (id: string | null): string | undefined => lists[id?.slice(0, id.indexOf('_')) ?? ''];
+const listCommands: Partial<Record<IdKind, string>> = { finding: 'drift', residue: 'residue' };
+function listCommandOf(id: string | null): string | undefined {
+  const kind = kindOfId(id ?? '');
+  return kind && listCommands[kind];
+}
 
-export const isId = (word: string): boolean => kindOfId(word) !== null || listOf(word) !== undefined;
+export const isId = (word: string): boolean => targetKindOf(word) !== null || listCommandOf(word) !== undefined;
 
 /** The catalogue advises every client; these remedies name the command to type. */
 const cliRemedies: Partial<
   Record<ErrorCode, (commandLine: FailureContext['commandLine'], id: string | null) => string>
 > = {
-  token_missing: () => whereTokensComeFrom,
-  token_unknown: () => whereTokensComeFrom,
-  token_expired: () => whereTokensComeFrom,
+  token_missing: () => tokenRemedy,
+  token_unknown: () => tokenRemedy,
+  token_expired: () => tokenRemedy,
   role_insufficient: () => 'Use a token with that role: --token-file or SLIPWAY_TOKEN.',
   action_illegal: (commandLine, id) => {
-    const list = listOf(id);
-    if (list) return `It may be settled already. List the open ones: ${commandLine(list)}`;
+    const listCommand = listCommandOf(id);
+    if (listCommand) return `It may be settled already. List the open ones: ${commandLine(listCommand)}`;
     return `See which actions are available now, and why the others are not: ${commandLine('actions', id ?? '<id>')}`;
   },
   pool_not_found: (commandLine) => `List the pools: ${commandLine('pools')}`,
@@ -101,7 +105,7 @@ const isCatalogued = (code: string): code is ErrorCode => Object.hasOwn(errorCat
 function remedyOf(problem: Problem, { commandLine, id }: FailureContext): string | null {
   if (!isCatalogued(problem.code)) return null;
   const entry: ErrorEntry = errorCatalogue[problem.code];
-  return filledRemedy(cliRemedies[problem.code]?.(commandLine, id) ?? entry.remedy, problem);
+  return fillRemedy(cliRemedies[problem.code]?.(commandLine, id) ?? entry.remedy, problem);
 }
 
 /** Returns no errors if the detail already contains every message. */
@@ -135,7 +139,7 @@ export function rootCause(error: unknown): string | null {
   return rootCause(error.cause) ?? error.message;
 }
 
-const startOne = 'Start a server with `npm start`, or name another one with --server or SLIPWAY_SERVER.';
+const startRemedy = 'Start a server with `npm start`, or name another one with --server or SLIPWAY_SERVER.';
 
 /** A server answered, so starting another one would not help. */
 const securityFaults: ReadonlySet<PathFaultCode> = new Set([
@@ -145,24 +149,31 @@ const securityFaults: ReadonlySet<PathFaultCode> = new Set([
   'tls_failed',
 ]);
 
-export function reportFailure(error: unknown, context: FailureContext): FailureReport {
+export function describeFailure(error: unknown, context: FailureContext): FailureReport {
   if (error instanceof CliFailure)
     return {
       ...withoutServer,
       exit: error.exit,
       code: error.exit,
-      what: error.message,
+      title: error.message,
       why: error.why,
       remedy: error.remedy,
     };
   if (error instanceof Interrupted)
-    return { ...withoutServer, exit: 'interrupted', code: 'interrupted', what: 'Interrupted', why: null, remedy: null };
+    return {
+      ...withoutServer,
+      exit: 'interrupted',
+      code: 'interrupted',
+      title: 'Interrupted',
+      why: null,
+      remedy: null,
+    };
   if (error instanceof RequestRefused) {
     const { problem } = error;
     return {
       exit: exitOfProblem(problem),
       code: problem.code,
-      what: problem.title,
+      title: problem.title,
       why: problem.detail === problem.title ? null : withFlagNames(problem.detail, context),
       remedy: remedyOf(problem, context),
       errors: furtherErrors(problem).map((error) => ({ ...error, path: withFlagNames(error.path, context) })),
@@ -182,9 +193,9 @@ export function reportFailure(error: unknown, context: FailureContext): FailureR
       exit: 'unreachable',
       code: fault ?? 'unreachable',
       owner_layer: fault && pathFaults[fault].owner_layer,
-      what: isSecurity ? `${pathFaults[fault].title}: ${server}` : `No Slipway server answers at ${server}`,
+      title: isSecurity ? `${pathFaults[fault].title}: ${server}` : `No Slipway server answers at ${server}`,
       why: rootCause(error),
-      remedy: `${isSecurity ? pathFaults[fault].remedy : startOne} To find the layer that fails: ${context.commandLine('doctor')}`,
+      remedy: `${isSecurity ? pathFaults[fault].remedy : startRemedy} To find the layer that fails: ${context.commandLine('doctor')}`,
       correlation_id: context.correlation_id,
     };
   }
@@ -192,7 +203,7 @@ export function reportFailure(error: unknown, context: FailureContext): FailureR
     ...withoutServer,
     exit: 'failed',
     code: 'defect',
-    what: 'Internal error in the slipway command',
+    title: 'Internal error in the slipway command',
     why: error instanceof Error ? error.message : String(error),
     remedy: 'Run the command again with --debug and report the output.',
     correlation_id: context.correlation_id,
@@ -203,17 +214,17 @@ const indent = '  ';
 
 export function failureLines(report: FailureReport, fit: Fit): string[] {
   const { paint } = fit;
-  const inside = (text: string) => wrap(printable(text), fit.width - indent.length).map((line) => indent + line);
+  const wrapIndented = (text: string) => wrap(printable(text), fit.width - indent.length).map((line) => indent + line);
   const facts = [
     report.status === null ? null : report.code,
     report.owner_layer && `owner: ${report.owner_layer}`,
     report.correlation_id && `correlation_id ${report.correlation_id}`,
   ].filter((fact): fact is string => typeof fact === 'string' && fact !== '');
   return [
-    `${paint('bad', '✖')} ${paint('strong', printable(report.what))}`,
-    ...(report.why ? inside(report.why) : []),
-    ...report.errors.flatMap(({ path, message }) => inside(`${path || '(body)'}: ${message}`)),
-    ...(report.remedy ? inside(`What to do: ${report.remedy}`) : []),
+    `${paint('bad', '✖')} ${paint('strong', printable(report.title))}`,
+    ...(report.why ? wrapIndented(report.why) : []),
+    ...report.errors.flatMap(({ path, message }) => wrapIndented(`${path || '(body)'}: ${message}`)),
+    ...(report.remedy ? wrapIndented(`What to do: ${report.remedy}`) : []),
     ...flow(facts, fit.width - indent.length).map((line) => paint('quiet', indent + line)),
   ];
 }
@@ -221,7 +232,7 @@ export function failureLines(report: FailureReport, fit: Fit): string[] {
 export const failureJson = (report: FailureReport) => ({
   error: {
     code: report.code,
-    title: report.what,
+    title: report.title,
     detail: report.why,
     remedy: report.remedy,
     ...(report.errors.length > 0 && { errors: report.errors }),

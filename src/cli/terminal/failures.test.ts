@@ -57,7 +57,7 @@ describe('errors', () => {
     );
   });
 
-  test('answer an untrusted certificate with --ca, not with a server to start: exit 3', async () => {
+  test('advise --ca for an untrusted certificate, and not to start a server: exit 3', async () => {
     const { port } = await tlsServer(selfSigned('127.0.0.1'), (_, response) => response.end('{}'));
     const url = `https://127.0.0.1:${port}`;
     const { code, stderr } = await slipway(['nodes'], { server: url });

@@ -1,12 +1,12 @@
 /** Checks how a block of lines is redrawn, on a screen in memory. */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
-import { screenSurface } from '../testing/screen.ts';
+import { screenOutput } from '../testing/screen.ts';
 import { openLiveView } from './live-view.ts';
 
 test('redraws in place: once for a burst of changes, and once a second without changes', async () => {
   const clock = virtualClock();
-  const screen = screenSurface({ columns: 40, rows: 10 });
+  const screen = screenOutput({ columns: 40, rows: 10 });
   let composed = 0;
   const view = openLiveView(screen, clock, () => [`drawn ${++composed}`, 'second line']);
   expect(screen.lines()).toEqual(['drawn 1', 'second line']);
@@ -19,12 +19,12 @@ test('redraws in place: once for a burst of changes, and once a second without c
   view.close(['the end']);
   expect(screen.lines()).toEqual(['the end']);
   expect(clock.pendingTimers()).toBe(0);
-  expect(screen.cursorHidden()).toBe(false);
+  expect(screen.isCursorHidden()).toBe(false);
 });
 
 test('clears the old lines of a block that shrinks, and keeps the lines above the block', async () => {
   const clock = virtualClock();
-  const screen = screenSurface({ columns: 40, rows: 10 });
+  const screen = screenOutput({ columns: 40, rows: 10 });
   screen.write('$ before\n');
   let lines = ['a', 'b', 'c'];
   const view = openLiveView(screen, clock, () => lines);
@@ -37,7 +37,7 @@ test('clears the old lines of a block that shrinks, and keeps the lines above th
 });
 
 test('cuts the block to the height of the window', () => {
-  const screen = screenSurface({ columns: 40, rows: 4 });
+  const screen = screenOutput({ columns: 40, rows: 4 });
   const view = openLiveView(screen, virtualClock(), () => ['1', '2', '3', '4', '5']);
   expect(screen.lines()).toEqual(['1', '2', '3']);
   view.close(['over']);

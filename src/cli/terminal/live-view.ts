@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { safeLine } from '../render/text/palette.ts';
 import { displayWidth } from '../render/text/text.ts';
-import type { Surface } from './terminal.ts';
+import type { TerminalOutput } from './terminal.ts';
 
 export interface LiveView {
   /** Redraws at the next tick, so that a burst of changes costs one redraw. */
@@ -15,13 +15,13 @@ const hideCursor = '\x1b[?25l';
 export const showCursor = '\x1b[?25h';
 const clearToLineEnd = '\x1b[K';
 const clearBelow = '\x1b[J';
-const up = (rows: number) => (rows > 0 ? `\x1b[${rows}A` : '');
+const moveUp = (rows: number) => (rows > 0 ? `\x1b[${rows}A` : '');
 
 const tickMs = 200;
 /** Redraws once a second without changes, because counters on the screen show whole seconds. */
 const ticksPerRedraw = 5;
 
-export function openLiveView(surface: Surface, clock: Clock, compose: () => string[]): LiveView {
+export function openLiveView(output: TerminalOutput, clock: Clock, compose: () => string[]): LiveView {
   let drawnLines: string[] = [];
   let isChanged = true;
   let ticks = 0;
@@ -29,11 +29,11 @@ export function openLiveView(surface: Surface, clock: Clock, compose: () => stri
   // After a resize, a long line may take several rows, and the redraw must move up over all of
   // them.
   const rowsTaken = () =>
-    drawnLines.reduce((rows, line) => rows + Math.max(1, Math.ceil(displayWidth(line) / surface.columns())), 0);
+    drawnLines.reduce((rows, line) => rows + Math.max(1, Math.ceil(displayWidth(line) / output.columns())), 0);
 
   const draw = (lines: string[]) => {
-    const body = lines.map((line) => `${safeLine(line, surface.paint)}${clearToLineEnd}\n`).join('');
-    surface.write(`${up(rowsTaken())}\r${body}${clearBelow}`);
+    const body = lines.map((line) => `${safeLine(line, output.paint)}${clearToLineEnd}\n`).join('');
+    output.write(`${moveUp(rowsTaken())}\r${body}${clearBelow}`);
     drawnLines = lines;
   };
 
@@ -41,7 +41,7 @@ export function openLiveView(surface: Surface, clock: Clock, compose: () => stri
     isChanged = false;
     ticks = 0;
     // Lines that scrolled out of the window cannot be redrawn, so the block must fit in it.
-    draw(compose().slice(0, Math.max(1, surface.rows() - 1)));
+    draw(compose().slice(0, Math.max(1, output.rows() - 1)));
   };
 
   let cancelTick = () => {};
@@ -50,11 +50,11 @@ export function openLiveView(surface: Surface, clock: Clock, compose: () => stri
     if (isChanged || ticks >= ticksPerRedraw) redraw();
     cancelTick = clock.after(tickMs, tick);
   };
-  const stopListening = surface.onResize(() => {
+  const stopListening = output.onResize(() => {
     isChanged = true;
   });
 
-  surface.write(hideCursor);
+  output.write(hideCursor);
   redraw();
   cancelTick = clock.after(tickMs, tick);
 
@@ -66,7 +66,7 @@ export function openLiveView(surface: Surface, clock: Clock, compose: () => stri
       cancelTick();
       stopListening();
       draw(lines ?? compose());
-      surface.write(showCursor);
+      output.write(showCursor);
     },
   };
 }

@@ -12,12 +12,22 @@ export function duration(text: string): number {
   return seconds;
 }
 
-/** Requires a time zone, because a local time means another moment on each computer. */
+/** A space instead of the T is accepted, because our own output has one. */
+const momentWithZone = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$/;
+
+/**
+ * Returns null unless the text is a date and time with its zone. A local time would mean another
+ * moment on each computer.
+ */
+function parseMoment(text: string): string | null {
+  const ms = momentWithZone.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(ms) ? null : momentAt(ms).toISOString();
+}
+
 export function moment(text: string): string {
-  const ms = /(Z|[+-]\d\d:?\d\d)$/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(ms))
-    throw new InvalidArgumentError('Expected a date and time with its zone, like 2026-01-31T14:00:00Z.');
-  return momentAt(ms).toISOString();
+  const at = parseMoment(text);
+  if (at === null) throw new InvalidArgumentError('Expected a date and time with its zone, like 2026-01-31T14:00:00Z.');
+  return at;
 }
 
 export function count(text: string): number {
@@ -27,7 +37,7 @@ export function count(text: string): number {
 }
 
 /** Collects the values of a flag that may be repeated. */
-export const repeated = (value: string, earlier: string[] = []): string[] => [...earlier, value];
+export const appendValue = (value: string, earlier: string[] = []): string[] => [...earlier, value];
 
 /** A comma separates labels only before another `key=`, so values may contain commas. */
 const betweenLabels = /,(?=[A-Za-z0-9][A-Za-z0-9._/-]*=)/;
@@ -42,8 +52,10 @@ export function labels(text: string, earlier: Record<string, string> = {}): Reco
   return all;
 }
 
-export const timeoutWaitOption = (where = 'with --wait') =>
-  new Option('--timeout-wait <time>', `${where}: stop waiting after this time, with exit status 5`).argParser(duration);
+export const timeoutWaitOption = (condition = 'with --wait') =>
+  new Option('--timeout-wait <time>', `${condition}: stop waiting after this time, with exit status 5`).argParser(
+    duration,
+  );
 
 export const waitOption = () => new Option('-w, --wait', 'show progress and wait for the result');
 
@@ -51,8 +63,8 @@ export const waitOption = () => new Option('-w, --wait', 'show progress and wait
 export const dryRunOption = (description: string) =>
   new Option('--dry-run', `${description}; needs no --reason`).implies({ reason: 'dry run' });
 
-export const limitOption = (fallback: number) =>
-  new Option('--limit <n>', 'the maximum number to show').argParser(count).default(fallback);
+export const limitOption = (defaultLimit: number) =>
+  new Option('--limit <n>', 'the maximum number to show').argParser(count).default(defaultLimit);
 
 /** A moment, or a duration before now. */
 export type Since = { at: string } | { seconds_ago: number };
@@ -60,19 +72,21 @@ export type Since = { at: string } | { seconds_ago: number };
 export function momentOrAgo(text: string): Since {
   const seconds_ago = parseDuration(text);
   if (seconds_ago !== null) return { seconds_ago };
-  const ms = Date.parse(text);
-  if (Number.isNaN(ms))
-    throw new InvalidArgumentError('Expected a time ago like 15m, or a date and time like 2026-01-31T14:00:00Z.');
-  return { at: momentAt(ms).toISOString() };
+  const at = parseMoment(text);
+  if (at === null)
+    throw new InvalidArgumentError(
+      'Expected a time ago like 15m, or a date and time with its zone, like 2026-01-31T14:00:00Z.',
+    );
+  return { at };
 }
 
-/** `defaultText` describes the default. */
+/** `defaultText` ends the help text and names the default. */
 export const sinceOption = (defaultText = '') =>
   new Option('--since <time>', `only after this moment, or this long ago: 15m, 2h${defaultText}`).argParser(
     momentOrAgo,
   );
 
-export const startOf = (from: Since | undefined, clock: Clock): string | undefined =>
+export const toMoment = (from: Since | undefined, clock: Clock): string | undefined =>
   from && ('at' in from ? from.at : momentAt(clock.nowMs() - from.seconds_ago * 1000).toISOString());
 
 export interface PhaseOption {

@@ -1,9 +1,9 @@
 /** Checks that control sequences in text from machines never reach the terminal. */
 import { expect, test } from 'vitest';
 import { coloured, type Paint, plain } from '../render/text/palette.ts';
-import { printJson, printLines, type Surface } from './terminal.ts';
+import { printJson, printLines, type TerminalOutput } from './terminal.ts';
 
-function printToText(paint: Paint, print: (surface: Surface) => void): string {
+function printToText(paint: Paint, print: (output: TerminalOutput) => void): string {
   let text = '';
   const write = (more: string) => {
     text += more;
@@ -25,7 +25,7 @@ const attacks = [
 
 test.each(attacks)('removes escapes in a line from a machine and keeps our colours: %j', (attack) => {
   const line = `${coloured('bad', 'failed')}: ${attack} ${coloured('quiet', 'because')}`;
-  const text = printToText(coloured, (surface) => printLines(surface, [line]));
+  const text = printToText(coloured, (output) => printLines(output, [line]));
   expect(text.startsWith('\x1b[31mfailed\x1b[0m: ')).toBe(true);
   expect(text.endsWith('\x1b[2mbecause\x1b[0m\n')).toBe(true);
   const withoutColours = ['0', '2', '31']
@@ -35,13 +35,13 @@ test.each(attacks)('removes escapes in a line from a machine and keeps our colou
 });
 
 test('prints no escape sequence without colours', () => {
-  const text = printToText(plain, (surface) => printLines(surface, ['a \x1b[31mred\x1b[0m', 'two\nlines']));
+  const text = printToText(plain, (output) => printLines(output, ['a \x1b[31mred\x1b[0m', 'two\nlines']));
   expect(text).toBe('a red\ntwo\nlines\n');
 });
 
 test('escapes control characters in JSON', () => {
   const value = { detail: attacks.join('\n') };
-  const text = printToText(plain, (surface) => printJson(surface, value));
+  const text = printToText(plain, (output) => printJson(output, value));
   expect(JSON.parse(text)).toEqual(value);
   expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\u202e]/u);
 });

@@ -2,7 +2,7 @@
 import type { WriteStream } from 'node:tty';
 import { coloured, type Paint, plain, safeLine } from '../render/text/palette.ts';
 
-export interface Surface {
+export interface TerminalOutput {
   write(text: string): void;
   /** Infinite for a pipe, so that a program reads uncut lines. */
   columns(): number;
@@ -14,13 +14,13 @@ export interface Surface {
 }
 
 export interface Terminal {
-  out: Surface;
-  err: Surface;
+  out: TerminalOutput;
+  err: TerminalOutput;
 }
 
 type Environment = Record<string, string | undefined>;
 
-export function surfaceOf(stream: WriteStream, environment: Environment): Surface {
+export function outputOf(stream: WriteStream, environment: Environment): TerminalOutput {
   const interactive = stream.isTTY === true && environment.TERM !== 'dumb';
   return {
     write: (text) => void stream.write(text),
@@ -35,23 +35,23 @@ export function surfaceOf(stream: WriteStream, environment: Environment): Surfac
   };
 }
 
-export const fitOf = (surface: Surface) => ({ width: surface.columns(), paint: surface.paint });
+export const fitOf = (output: TerminalOutput) => ({ width: output.columns(), paint: output.paint });
 
-export const printLines = (surface: Surface, lines: string[]): void => {
-  if (lines.length > 0) surface.write(`${lines.map((line) => safeLine(line, surface.paint)).join('\n')}\n`);
+export const printLines = (output: TerminalOutput, lines: string[]): void => {
+  if (lines.length > 0) output.write(`${lines.map((line) => safeLine(line, output.paint)).join('\n')}\n`);
 };
 
 /**
  * JSON.stringify leaves these unescaped: DEL, C1 controls and marks that change the text direction.
  */
 const unsafeInJson = /[\u{7f}-\u{9f}\u{2028}-\u{202e}\u{2066}-\u{2069}]/gu;
-const escaped = (mark: string) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`;
+const escapeMark = (mark: string) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /** Escapes every character that a terminal acts on. JSON parsers still read the same value. */
 const jsonText = (value: unknown, indent?: number): string =>
-  (JSON.stringify(value, null, indent) ?? 'null').replace(unsafeInJson, escaped);
+  (JSON.stringify(value, null, indent) ?? 'null').replace(unsafeInJson, escapeMark);
 
-export const printJson = (surface: Surface, value: unknown): void => surface.write(`${jsonText(value, 2)}\n`);
+export const printJson = (output: TerminalOutput, value: unknown): void => output.write(`${jsonText(value, 2)}\n`);
 
 /** Prints one line of NDJSON. */
-export const printJsonLine = (surface: Surface, value: unknown): void => surface.write(`${jsonText(value)}\n`);
+export const printJsonLine = (output: TerminalOutput, value: unknown): void => output.write(`${jsonText(value)}\n`);

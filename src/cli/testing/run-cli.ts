@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { loadCommands } from '../catalogue.ts';
 import { plain } from '../render/text/palette.ts';
 import { runCommandLine } from '../run.ts';
-import type { Surface } from '../terminal/terminal.ts';
+import type { TerminalOutput } from '../terminal/terminal.ts';
 import { testToken } from './scripted-server.ts';
 
 const main = join(import.meta.dirname, '../main.ts');
@@ -21,7 +21,7 @@ export interface CliResult {
 
 export interface RunningCli {
   /** Resolves when stdout contains the text; rejects if the command ends without printing it. */
-  printed(text: string): Promise<void>;
+  waitForText(text: string): Promise<void>;
   interrupt(): void;
   finished: Promise<CliResult>;
 }
@@ -62,7 +62,7 @@ export function startCli(args: string[], options: CliOptions = {}): RunningCli {
   return {
     finished,
     interrupt: () => void child.kill('SIGINT'),
-    printed: (text) =>
+    waitForText: (text) =>
       new Promise((resolve, reject) => {
         const check = () => {
           if (!stdout.includes(text)) return;
@@ -76,10 +76,10 @@ export function startCli(args: string[], options: CliOptions = {}): RunningCli {
   };
 }
 
-/** Makes a surface that behaves like a pipe into another program. */
-function pipeSurface(): { surface: Surface; text(): string } {
+/** Makes an output that behaves like a pipe into another program. */
+function pipeOutput(): { output: TerminalOutput; text(): string } {
   let text = '';
-  const surface: Surface = {
+  const output: TerminalOutput = {
     write: (more) => {
       text += more;
     },
@@ -89,22 +89,22 @@ function pipeSurface(): { surface: Surface; text(): string } {
     paint: plain,
     onResize: () => () => {},
   };
-  return { surface, text: () => text };
+  return { output, text: () => text };
 }
 
 async function runInProcess(words: string[], options: CliOptions): Promise<CliResult> {
-  const [out, err] = [pipeSurface(), pipeSurface()];
+  const [out, err] = [pipeOutput(), pipeOutput()];
   const environment = environmentFor(options);
   const commands = await loadCommands(words);
   const testEnvironment = process.env;
-  // Commander reads process.env synchronously, before the first await, so it is restored below.
+  // Commander reads process.env before the first await, so it can be restored right after the call.
   process.env = environment;
   const exitCode = runCommandLine({
     words,
     commands,
     environment,
     working_directory: process.cwd(),
-    terminal: { out: out.surface, err: err.surface },
+    terminal: { out: out.output, err: err.output },
     // Trusted authorities apply to the whole process, so a test of --ca must use startCli.
     trust: () => {},
     signal: new AbortController().signal,

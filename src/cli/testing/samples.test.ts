@@ -5,6 +5,7 @@ import { Allocation } from '../../contract/allocation.ts';
 import { AllocationActed } from '../../contract/allocation-action.ts';
 import { Problem } from '../../contract/errors/problem.ts';
 import { Evidence } from '../../contract/evidence/evidence.ts';
+import { ServerStatus } from '../../contract/fleet/server-status.ts';
 import { LogLine, Node } from '../../contract/node.ts';
 import { Operation } from '../../contract/operation.ts';
 import { Pool } from '../../contract/pool.ts';
@@ -31,6 +32,8 @@ import {
   sampleFinding,
   sampleHeld,
   sampleHold,
+  sampleServerProblem,
+  sampleServerStatus,
   sampleSweep,
   sampleWindow,
 } from './supervision-samples.ts';
@@ -48,6 +51,7 @@ test.each([
   ['answer to an action on an allocation', AllocationActed, sampleAllocationActed()],
   ['brake', Brake, sampleBrake({ holds: [sampleHold()], maintenance: [sampleWindow()] })],
   ['sweep', SweepRun, sampleSweep()],
+  ['server status', ServerStatus, sampleServerStatus({ problems: [sampleServerProblem()] })],
   ['finding', Finding, sampleFinding()],
   ['boots', PoolBoots, samplePoolBoots({ phases: [sampleBootPhase({ learning: sampleLearning() })] })],
   ['answer to what if', WhatIf, sampleWhatIf()],

@@ -3,11 +3,11 @@
  * read the screen.
  */
 import { plain } from '../render/text/palette.ts';
-import type { Surface } from '../terminal/terminal.ts';
+import type { TerminalOutput } from '../terminal/terminal.ts';
 
-export interface Screen extends Surface {
+export interface Screen extends TerminalOutput {
   lines(): string[];
-  cursorHidden(): boolean;
+  isCursorHidden(): boolean;
   /** Returns everything that was ever written. */
   raw(): string;
 }
@@ -15,11 +15,11 @@ export interface Screen extends Surface {
 const escapeMark = String.fromCharCode(27);
 const control = new RegExp(`${escapeMark}\\[(\\??)(\\d*)([A-Za-z])|\\r|\\n|[^${escapeMark}\\r\\n]+`, 'g');
 
-export function screenSurface(size: { columns: number; rows: number }): Screen {
+export function screenOutput(size: { columns: number; rows: number }): Screen {
   const lines: string[] = [''];
   let row = 0;
   let column = 0;
-  let hidden = false;
+  let isHidden = false;
   let raw = '';
 
   const put = (text: string) => {
@@ -39,10 +39,10 @@ export function screenSurface(size: { columns: number; rows: number }): Screen {
       lines.length = row + 1;
     },
     h: () => {
-      hidden = false;
+      isHidden = false;
     },
     l: () => {
-      hidden = true;
+      isHidden = true;
     },
     m: () => {},
   };
@@ -69,7 +69,7 @@ export function screenSurface(size: { columns: number; rows: number }): Screen {
     paint: plain,
     onResize: () => () => {},
     lines: () => (lines.at(-1) === '' ? lines.slice(0, -1) : [...lines]),
-    cursorHidden: () => hidden,
+    isCursorHidden: () => isHidden,
     raw: () => raw,
   };
 }

@@ -1,9 +1,9 @@
 /** A Cli that prints nothing, to read the declared commands without running one. */
 import type { Cli } from '../command.ts';
 import { plain } from '../render/text/palette.ts';
-import type { Surface } from '../terminal/terminal.ts';
+import type { TerminalOutput } from '../terminal/terminal.ts';
 
-const nowhere: Surface = {
+const nowhere: TerminalOutput = {
   write() {},
   columns: () => Number.POSITIVE_INFINITY,
   rows: () => Number.POSITIVE_INFINITY,

@@ -1,5 +1,6 @@
 /** Sample wire objects for tests: explanations, brake, sweeps, findings and residue. */
 import type { AllocationActed } from '../../contract/allocation-action.ts';
+import type { ServerProblem, ServerStatus } from '../../contract/fleet/server-status.ts';
 import type { Held } from '../../contract/node.ts';
 import type { Explanation, NodeActed } from '../../contract/supervision/explanation.ts';
 import type { Finding, FindingDecided } from '../../contract/supervision/finding.ts';
@@ -112,6 +113,7 @@ export const sampleBrake = (fields: Partial<Brake> = {}): Brake => ({
 
 export const sampleSweep = (fields: Partial<SweepRun> = {}): SweepRun => ({
   name: 'liveness',
+  every_seconds: 1,
   last_run_at: at(10),
   last_seconds: 0.004,
   lateness_seconds: 0.8,
@@ -122,6 +124,55 @@ export const sampleSweep = (fields: Partial<SweepRun> = {}): SweepRun => ({
   waiting: false,
   error: null,
   failed_at: null,
+  ...fields,
+});
+
+export const sampleServerProblem = (fields: Partial<ServerProblem> = {}): ServerProblem => ({
+  code: 'disk_low',
+  title: 'The disk is nearly full',
+  says: '900 MB of 10.0 GB are free',
+  remedy: 'Enlarge the disk of the data directory, or shorten the retention of the class that grows.',
+  owner_layer: 'operator',
+  since: at(2),
+  facts: { free_bytes: 9e8, total_bytes: 1e10 },
+  ...fields,
+});
+
+export const sampleServerStatus = (fields: Partial<ServerStatus> = {}): ServerStatus => ({
+  at: at(10),
+  replica_id: 'rep_1',
+  version: '0.1.0',
+  node_version: 'v24.0.0',
+  started_at: at(0),
+  replicas: [
+    {
+      replica_id: 'rep_1',
+      host: 'host',
+      address: 'http://127.0.0.1:7070',
+      version: '0.1.0',
+      live: true,
+      started_at: at(0),
+    },
+  ],
+  database: {
+    state: 'ok',
+    detail: null,
+    server_version: '18.1',
+    is_standby: false,
+    schema_version: 59,
+    bytes: 12 * 1024 ** 2,
+    connections: { used: 50, limit: 97 },
+    own_connections: { used: 12, limit: 29 },
+  },
+  tail_lag_seconds: 0.4,
+  sweeps: [sampleSweep()],
+  disk: { free_bytes: 5e10, total_bytes: 1e11 },
+  files: { used: 80, limit: 1024 },
+  heap: { used: 1e8, limit: 2e9 },
+  certificate: { starts_at: '2026-01-01T00:00:00.000Z', ends_at: '2026-03-01T00:00:00.000Z' },
+  backup: null,
+  log: { level: 'warn', usual: 'warn', until: null },
+  problems: [],
   ...fields,
 });
 
@@ -170,7 +221,7 @@ export const sampleDecided = (fields: Partial<FindingDecided> = {}): FindingDeci
   finding: sampleFinding({ status: 'repaired', reason: 'the rack was sold', closed_at: at(6) }),
   operation: null,
   dry_run: false,
-  predicts: { says: 'the node is taken down with proof and retired' },
+  predicts: { says: 'the node is torn down with proof and retired' },
   ...fields,
 });
 

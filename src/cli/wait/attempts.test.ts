@@ -40,10 +40,10 @@ const allocate = () => startCli(['allocate', '--pool', 'stubborn', '--wait'], { 
 
 test('reports that the first machine failed, and succeeds with the second', async () => {
   const cli = allocate();
-  await cli.printed('Step 1/3 · Launching');
+  await cli.waitForText('Step 1/3 · Launching');
   server.publish({ kind: 'allocation', allocation: failed({ progress: progressAt(first, 5, {}) }) });
   publishOperation(first, 5, { label: 'Saving its evidence', step: 2 });
-  await cli.printed('Saving its evidence');
+  await cli.waitForText('Saving its evidence');
   // The server sends allocations before operations, and starts the next attempt before it
   // ends the previous one.
   const queued = { status: 'queued', label: 'Removing the former instance' } as const;
@@ -54,8 +54,8 @@ test('reports that the first machine failed, and succeeds with the second', asyn
   });
   publishOperation(first, 7, { status: 'failed' });
   publishOperation(second, 8, { label: 'Removing the former instance' });
-  await cli.printed(`! ${nextAttemptReason}`);
-  await cli.printed('Removing the former instance');
+  await cli.waitForText(`! ${nextAttemptReason}`);
+  await cli.waitForText('Removing the former instance');
   server.publish({
     kind: 'allocation',
     allocation: sampleAllocation({ status: 'active', status_since: at(12), active_at: at(12), workflow_id: second }),
@@ -67,11 +67,11 @@ test('reports that the first machine failed, and succeeds with the second', asyn
 
 test('fails when the last attempt fails, and prints its reason once', async () => {
   const cli = allocate();
-  await cli.printed('Step 1/3');
+  await cli.waitForText('Step 1/3');
   server.operations.set(second, operationAt(second, 6, { status: 'queued' }));
   server.publish({ kind: 'allocation', allocation: failed({ workflow_id: second, reason: nextAttemptReason }) });
   publishOperation(second, 8, { label: 'Launching again' });
-  await cli.printed('Launching again');
+  await cli.waitForText('Launching again');
   const lastFailure = { workflow_id: second, status_since: at(20), reason: 'set-up ended with code 6' };
   server.publish({ kind: 'allocation', allocation: failed(lastFailure) });
   publishOperation(second, 21, { status: 'failed' });
@@ -82,7 +82,7 @@ test('fails when the last attempt fails, and prints its reason once', async () =
 
 test('fetches the allocation again when an attempt ends before the allocation names the next one', async () => {
   const cli = allocate();
-  await cli.printed('Step 1/3');
+  await cli.waitForText('Step 1/3');
   // If the attempt ends between the two requests of a poll, the poll sees the old operation id and
   // the end of that operation.
   server.operations.set(second, operationAt(second, 6, { status: 'queued' }));
@@ -91,7 +91,7 @@ test('fetches the allocation again when an attempt ends before the allocation na
   server.publish({ kind: 'allocation', allocation: failed({ progress: progressAt(first, 5, {}) }) });
   await expect.poll(() => server.callsOf('allocation-get').length, { timeout: 20_000 }).toBeGreaterThan(1);
   publishOperation(second, 9, { label: 'Removing the former instance' });
-  await cli.printed('Removing the former instance');
+  await cli.waitForText('Removing the former instance');
   server.publish({
     kind: 'allocation',
     allocation: sampleAllocation({ status: 'active', status_since: at(12), active_at: at(12), workflow_id: second }),

@@ -9,12 +9,12 @@ import {
   progressLines,
   raiseBar,
 } from '../render/allocations/progress.ts';
-import { elapsed, formatDuration } from '../render/text/duration.ts';
+import { formatDuration, formatElapsed } from '../render/text/duration.ts';
 import { stepMarks, stepTones } from '../render/text/palette.ts';
 import type { Fit } from '../render/text/table.ts';
 import { pad, printable, truncate, wrap } from '../render/text/text.ts';
 import { openLiveView } from '../terminal/live-view.ts';
-import { fitOf, printLines, type Surface } from '../terminal/terminal.ts';
+import { fitOf, printLines, type TerminalOutput } from '../terminal/terminal.ts';
 import type { Observation } from './follow.ts';
 import { progressOf, type Subject, setbackOf } from './subject.ts';
 
@@ -29,9 +29,9 @@ interface WaitState extends Observation {
   seen_seconds_ago: number;
 }
 
-function viewOf(waiting: WaitState): ProgressView | null {
-  const progress = progressOf(waiting.subject);
-  return progress && { ...waiting, progress };
+function viewOf(state: WaitState): ProgressView | null {
+  const progress = progressOf(state.subject);
+  return progress && { ...state, progress };
 }
 
 /** Renders the finished steps, each with its duration. */
@@ -48,51 +48,51 @@ function stepLines(subject: Subject, { width, paint }: Fit): string[] {
   });
 }
 
-function waitingLines(waiting: WaitState, fit: Fit): string[] {
-  const view = viewOf(waiting);
-  const setback = setbackOf(waiting.subject);
-  const status = waiting.subject.allocation?.status ?? waiting.subject.node?.status ?? 'waiting';
+function waitingLines(state: WaitState, fit: Fit): string[] {
+  const view = viewOf(state);
+  const setback = setbackOf(state.subject);
+  const status = state.subject.allocation?.status ?? state.subject.node?.status ?? 'waiting';
   const notice =
-    waiting.link === 'lost'
-      ? `! no answer for ${elapsed(waiting.seen_seconds_ago)}; retrying, the operation continues on the server`
+    state.link === 'lost'
+      ? `! no answer for ${formatElapsed(state.seen_seconds_ago)}; retrying, the operation continues on the server`
       : null;
   return [
     ...(setback === null ? [] : wrap(`! ${printable(setback)}`, fit.width).map((line) => fit.paint('warn', line))),
-    ...stepLines(waiting.subject, fit),
+    ...stepLines(state.subject, fit),
     ...(view && !isOver(view.progress) ? progressLines(view, fit) : []),
-    ...(view ? [] : [`${status} · ${elapsed(waiting.seen_seconds_ago)}`]),
+    ...(view ? [] : [`${status} · ${formatElapsed(state.seen_seconds_ago)}`]),
     ...(notice === null ? [] : [fit.paint('warn', truncate(notice, fit.width))]),
   ];
 }
 
-function liveDisplay(surface: Surface, session: Session, known: Subject): Display {
+function liveDisplay(output: TerminalOutput, session: Session, known: Subject): Display {
   const { clock } = session;
   let bar: Bar | null = null;
   let observation: Observation = { subject: known, link: 'live' };
   let seenMs = clock.monotonicMs();
-  const waiting = (): WaitState => {
+  const readState = (): WaitState => {
     const progress = progressOf(observation.subject);
     bar = progress && raiseBar(bar, progress);
     return { ...observation, bar, seen_seconds_ago: (clock.monotonicMs() - seenMs) / 1000 };
   };
-  const view = openLiveView(surface, clock, () => waitingLines(waiting(), fitOf(surface)));
+  const view = openLiveView(output, clock, () => waitingLines(readState(), fitOf(output)));
   return {
     show(next) {
       if (next.link !== 'lost') seenMs = clock.monotonicMs();
       observation = next;
       view.markChanged();
     },
-    close: () => view.close(stepLines(observation.subject, fitOf(surface))),
+    close: () => view.close(stepLines(observation.subject, fitOf(output))),
   };
 }
 
-function lineDisplay(surface: Surface): Display {
+function lineDisplay(output: TerminalOutput): Display {
   let last = '';
   let lastSetback: string | null = null;
   const printOnce = (line: string, prefix: string) => {
     if (line === '' || line === last) return;
     last = line;
-    printLines(surface, [`${prefix.padStart(7)}  ${line}`]);
+    printLines(output, [`${prefix.padStart(7)}  ${line}`]);
   };
   return {
     show({ subject, link }) {
@@ -102,7 +102,7 @@ function lineDisplay(surface: Surface): Display {
       const setback = setbackOf(subject);
       if (setback !== null && setback !== lastSetback) printOnce(`! ${printable(setback)}`, '');
       lastSetback = setback;
-      printOnce(changeLine(view), elapsed(elapsedNow(view)));
+      printOnce(changeLine(view), formatElapsed(elapsedNow(view)));
     },
     close() {},
   };
@@ -113,7 +113,7 @@ const silentDisplay: Display = { show() {}, close() {} };
 /** With --json, stdout gets only the document. An interactive stderr still shows progress. */
 export function displayFor(session: Session, known: Subject): Display {
   const { out, err } = session.terminal;
-  const surface = session.json ? err : out;
-  if (surface.interactive) return liveDisplay(surface, session, known);
-  return session.json ? silentDisplay : lineDisplay(surface);
+  const output = session.json ? err : out;
+  if (output.interactive) return liveDisplay(output, session, known);
+  return session.json ? silentDisplay : lineDisplay(output);
 }

@@ -4,24 +4,29 @@ import type { Progress } from '../../contract/progress.ts';
 import { sampleAllocation, sampleIds, sampleNode, sampleOperation, sampleProgress } from '../testing/samples.ts';
 import {
   emptySubject,
-  kindOfId,
+  exitOfWait,
   mergeAllocation,
   mergeNode,
   mergeOperation,
   setbackOf,
-  settlementOf,
+  targetKindOf,
 } from './subject.ts';
 
 const at = (second: number) => `2026-01-01T12:00:${String(second).padStart(2, '0')}.000Z`;
 
 test('reads the kind of a thing from its id', () => {
-  expect([sampleIds.allocation_id, sampleIds.node_id, sampleIds.workflow_id, 'gpu', 'x_1'].map(kindOfId)).toEqual([
+  expect([sampleIds.allocation_id, sampleIds.node_id, sampleIds.workflow_id, 'gpu', 'x_1'].map(targetKindOf)).toEqual([
     'allocation',
     'node',
     'operation',
     null,
     null,
   ]);
+});
+
+test('returns no kind for a name that does not begin with the prefix of an id', () => {
+  expect(['nodes', 'node', 'allocs', 'ops', '_', ''].map(targetKindOf)).toEqual(Array(6).fill(null));
+  expect(['toString_1', 'constructor_1'].map(targetKindOf)).toEqual([null, null]);
 });
 
 describe('merging updates', () => {
@@ -78,11 +83,11 @@ describe('a wait', () => {
     ['settle', 'released', 'ok'],
     ['settle', 'release_failed', 'failed'],
   ] as const)('with the goal %s and the status %s has the exit %s', (goal, status, end) => {
-    expect(settlementOf(allocation({ status }), goal)).toBe(end);
+    expect(exitOfWait(allocation({ status }), goal)).toBe(end);
   });
   test('continues while a release is retried', () => {
     const trying = { ...allocation({ status: 'release_failed' }), operation: sampleOperation() };
-    expect(settlementOf(trying, 'release')).toBeNull();
+    expect(exitOfWait(trying, 'release')).toBeNull();
   });
   test('continues while an operation runs on a failed allocation, even if only the allocation names it', () => {
     const ended = sampleOperation({ status: 'failed', progress: sampleProgress({ status: 'failed' }) });
@@ -93,19 +98,19 @@ describe('a wait', () => {
     });
     const next = (status: Progress['status']) => sampleProgress({ workflow_id: 'op_2', status });
     for (const goal of ['use', 'settle'] as const) {
-      expect(settlementOf(failed(sampleOperation(), null), goal)).toBeNull();
-      expect(settlementOf(failed(ended, next('queued')), goal)).toBeNull();
-      expect(settlementOf(failed(null, next('running')), goal)).toBeNull();
+      expect(exitOfWait(failed(sampleOperation(), null), goal)).toBeNull();
+      expect(exitOfWait(failed(ended, next('queued')), goal)).toBeNull();
+      expect(exitOfWait(failed(null, next('running')), goal)).toBeNull();
       // The operation has ended, so the progress in the allocation is stale.
-      expect(settlementOf(failed(ended, sampleProgress()), goal)).toBe('failed');
-      expect(settlementOf(failed(ended, next('failed')), goal)).toBe('failed');
+      expect(exitOfWait(failed(ended, sampleProgress()), goal)).toBe('failed');
+      expect(exitOfWait(failed(ended, next('failed')), goal)).toBe('failed');
     }
   });
   test('ends according to the status of a node or an operation', () => {
-    expect(settlementOf({ ...emptySubject, node: sampleNode({ status: 'starting' }) }, 'settle')).toBeNull();
-    expect(settlementOf({ ...emptySubject, node: sampleNode({ status: 'quarantined' }) }, 'settle')).toBe('failed');
-    expect(settlementOf({ ...emptySubject, operation: sampleOperation() }, 'settle')).toBeNull();
-    expect(settlementOf({ ...emptySubject, operation: sampleOperation({ status: 'cancelled' }) }, 'settle')).toBe(
+    expect(exitOfWait({ ...emptySubject, node: sampleNode({ status: 'starting' }) }, 'settle')).toBeNull();
+    expect(exitOfWait({ ...emptySubject, node: sampleNode({ status: 'quarantined' }) }, 'settle')).toBe('failed');
+    expect(exitOfWait({ ...emptySubject, operation: sampleOperation() }, 'settle')).toBeNull();
+    expect(exitOfWait({ ...emptySubject, operation: sampleOperation({ status: 'cancelled' }) }, 'settle')).toBe(
       'failed',
     );
   });

@@ -2,6 +2,7 @@
  * Merges updates into the subject of a wait, and decides when it has settled. Pure. Updates may
  * come twice, late, or from the stream and a poll at once; the newest wins.
  */
+import { type IdKind, kindOfId } from '../../base/ids.ts';
 import type { Allocation } from '../../contract/allocation.ts';
 import type { TargetKind } from '../../contract/fleet/find.ts';
 import type { Node } from '../../contract/node.ts';
@@ -25,10 +26,17 @@ export interface Subject {
 
 export const emptySubject: Subject = { allocation: null, node: null, operation: null };
 
-const prefixes: Record<string, TargetKind> = { alloc: 'allocation', node: 'node', op: 'operation' };
+const targetKinds: Partial<Record<IdKind, TargetKind>> = {
+  allocation: 'allocation',
+  node: 'node',
+  workflow: 'operation',
+};
 
-/** Reads the kind from the prefix of an id. */
-export const kindOfId = (id: string): TargetKind | null => prefixes[id.slice(0, id.indexOf('_'))] ?? null;
+/** Returns the kind of target that the id's prefix names, or null. */
+export function targetKindOf(id: string): TargetKind | null {
+  const kind = kindOfId(id);
+  return (kind && targetKinds[kind]) ?? null;
+}
 
 const isNotOlder = (current: string | undefined, update: string) =>
   current === undefined || Date.parse(update) >= Date.parse(current);
@@ -94,7 +102,10 @@ const operationEnds: Partial<Record<OperationStatus, ExitName>> = {
   cancelled: 'failed',
 };
 
-/** A failure is not final while an operation runs, because a pool may try several machines. */
+/**
+ * A failure is not final while an operation runs: a pool may try several machines, and a failed
+ * release is retried.
+ */
 const isRetried = (subject: Subject, goal: Goal): boolean => {
   const status = subject.allocation?.status;
   const canContinue = goal === 'release' ? status === 'release_failed' : status === 'failed';
@@ -102,7 +113,7 @@ const isRetried = (subject: Subject, goal: Goal): boolean => {
 };
 
 /** Returns the exit status if the subject has settled, or else null. */
-export function settlementOf(subject: Subject, goal: Goal): ExitName | null {
+export function exitOfWait(subject: Subject, goal: Goal): ExitName | null {
   const { allocation, node, operation } = subject;
   if (allocation) return isRetried(subject, goal) ? null : (allocationEnds[goal][allocation.status] ?? null);
   if (node) return nodeEnds[node.status] ?? null;

@@ -7,14 +7,14 @@ import { openSession } from '../connection/session.ts';
 import { plain } from '../render/text/palette.ts';
 import { type CliOptions, runCli, startCli } from '../testing/run-cli.ts';
 import { sampleAllocation, sampleEvidence, sampleIds, sampleOperation, sampleProgress } from '../testing/samples.ts';
-import { screenSurface } from '../testing/screen.ts';
+import { screenOutput } from '../testing/screen.ts';
 import { ScriptedServer, testToken } from '../testing/scripted-server.ts';
 import { sampleResidue } from '../testing/supervision-samples.ts';
 import { emptySubject } from './subject.ts';
 import { waitUntilSettled } from './wait.ts';
 
 const id = sampleIds.allocation_id;
-const second = (s: number) => `2026-01-01T12:00:${String(s).padStart(2, '0')}.000Z`;
+const at = (s: number) => `2026-01-01T12:00:${String(s).padStart(2, '0')}.000Z`;
 
 let server: ScriptedServer;
 beforeEach(async () => {
@@ -36,11 +36,11 @@ beforeEach(() => {
 function publishProgress(fields: Partial<Progress>): void {
   clockSeconds += 1;
   const base = sampleOperation();
-  const updated = sampleProgress({ ...fields, updated_at: second(clockSeconds), elapsed_seconds: clockSeconds });
+  const updated = sampleProgress({ ...fields, updated_at: at(clockSeconds), elapsed_seconds: clockSeconds });
   server.publish({ kind: 'operation', operation: { ...base, status: updated.status, progress: updated } });
 }
 const publishAllocation = (fields: Parameters<typeof sampleAllocation>[0]) =>
-  server.publish({ kind: 'allocation', allocation: sampleAllocation({ status_since: second(40), ...fields }) });
+  server.publish({ kind: 'allocation', allocation: sampleAllocation({ status_since: at(40), ...fields }) });
 const expected = { p50_seconds: 2, p90_seconds: 5, samples: 40 };
 const registering = { step: 2, total_steps: 3, label: 'Registering', phase: 'register', percent: 50, expected };
 
@@ -50,12 +50,12 @@ const allocate = (...more: string[]) => startCli(['allocate', '--pool', 'local',
 describe('allocate --wait', () => {
   test('prints one line per change, then the duration and the next commands', async () => {
     const cli = allocate();
-    await cli.printed('Step 1/3 · Launching');
+    await cli.waitForText('Step 1/3 · Launching');
     publishProgress(registering);
-    await cli.printed('Step 2/3 · Registering (usually 2–5 s)');
+    await cli.waitForText('Step 2/3 · Registering (usually 2–5 s)');
     publishProgress({ ...registering, message: 'waiting for the first call' });
-    await cli.printed('waiting for the first call');
-    publishAllocation({ status: 'active', active_at: second(3), endpoint: 'http://10.0.0.7:80' });
+    await cli.waitForText('waiting for the first call');
+    publishAllocation({ status: 'active', active_at: at(3), endpoint: 'http://10.0.0.7:80' });
     const { code, stdout, stderr } = await cli.finished;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const command = '\\S*slipway';
@@ -77,13 +77,13 @@ describe('allocate --wait', () => {
 
   test('prints the reason, rule, owner and next commands of a failure: exit 1', async () => {
     const cli = allocate();
-    await cli.printed('Step 1/3');
+    await cli.waitForText('Step 1/3');
     const reason = 'provisioning timed out: launched but never registered (waited 720 s, budget from pool)';
     publishAllocation({
       status: 'failed',
       reason,
       owner_layer: 'node',
-      verdict: { rule: 'provision-deadline', reason, at: second(40) },
+      verdict: { rule: 'provision-deadline', reason, at: at(40) },
     });
     publishProgress({ status: 'failed' });
     const { code, stdout } = await cli.finished;
@@ -95,13 +95,13 @@ describe('allocate --wait', () => {
 
   test('survives a server restart and resumes after the last event', async () => {
     const cli = allocate();
-    await cli.printed('Step 1/3');
+    await cli.waitForText('Step 1/3');
     publishProgress(registering);
-    await cli.printed('Step 2/3');
+    await cli.waitForText('Step 2/3');
     await server.stop();
-    await cli.printed('no answer');
+    await cli.waitForText('no answer');
     // This change happens while the stream is down, so only a resume or a poll finds it.
-    publishAllocation({ status: 'active', active_at: second(9) });
+    publishAllocation({ status: 'active', active_at: at(9) });
     await server.start();
     const { code, stdout } = await cli.finished;
     expect(code).toBe(0);
@@ -112,8 +112,8 @@ describe('allocate --wait', () => {
   test('polls until the allocation is active if there is no stream', async () => {
     server.refuse('stream-open', { code: 'not_found', status: 404 });
     const cli = allocate();
-    await cli.printed('Step 1/3');
-    server.allocations.set(id, sampleAllocation({ status: 'active', status_since: second(9), active_at: second(9) }));
+    await cli.waitForText('Step 1/3');
+    server.allocations.set(id, sampleAllocation({ status: 'active', status_since: at(9), active_at: at(9) }));
     expect((await cli.finished).code).toBe(0);
   });
 
@@ -126,7 +126,7 @@ describe('allocate --wait', () => {
 
   test('Ctrl-C stops the wait without an error: exit 130', async () => {
     const cli = allocate();
-    await cli.printed('Step 1/3');
+    await cli.waitForText('Step 1/3');
     cli.interrupt();
     const { code, stdout, stderr } = await cli.finished;
     expect({ code, stderr }).toEqual({ code: 130, stderr: '' });
@@ -135,7 +135,7 @@ describe('allocate --wait', () => {
 
   test('--json prints only the final document', async () => {
     const cli = allocate('--json');
-    publishAllocation({ status: 'active', active_at: second(3) });
+    publishAllocation({ status: 'active', active_at: at(3) });
     const { code, stdout, stderr } = await cli.finished;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const document = JSON.parse(stdout);
@@ -171,9 +171,9 @@ describe('release --wait', () => {
 
   test('ends with the proof of the release', async () => {
     const cli = release('--reason', 'done with it');
-    await cli.printed('Step 1/3');
+    await cli.waitForText('Step 1/3');
     publishProgress({ status: 'succeeded', message: 'the process and its directory are gone' });
-    publishAllocation({ status: 'released', released_at: second(2) });
+    publishAllocation({ status: 'released', released_at: at(2) });
     const { code, stdout } = await cli.finished;
     expect(code).toBe(0);
     expect(stdout).toContain(`✔ ${id} is released after 2.0s\n  the process and its directory are gone\n`);
@@ -187,12 +187,12 @@ describe('release --wait', () => {
       body: { items: [item, { ...item, allocation_id: 'alloc_other' }], next_cursor: null },
     }));
     const cli = release();
-    await cli.printed('Step 1/3');
+    await cli.waitForText('Step 1/3');
     publishProgress({ status: 'succeeded' });
     const forced = sampleEvidence({ kind: 'allocation.released', data: { by: 'force-release' } });
     server.on('timeline-get', () => ({ body: { items: [forced], next_cursor: null } }));
-    const by_force = sampleProgress({ kind: 'allocation-force-release', status: 'succeeded' });
-    publishAllocation({ status: 'released', released_at: second(2), reason, progress: by_force });
+    const forcedProgress = sampleProgress({ kind: 'allocation-force-release', status: 'succeeded' });
+    publishAllocation({ status: 'released', released_at: at(2), reason, progress: forcedProgress });
     const { code, stdout } = await cli.finished;
     expect(code).toBe(0);
     expect(server.callsOf('timeline-get')[0]?.query).toMatchObject({ allocation_id: id, kind: 'allocation.released' });
@@ -201,9 +201,21 @@ describe('release --wait', () => {
     expect(stdout).not.toContain('✔');
   });
 
+  test('fails without an outcome if the server cannot say whether the release was forced: exit 1', async () => {
+    const cli = release();
+    await cli.waitForText('Step 1/3');
+    publishProgress({ status: 'succeeded' });
+    server.refuse('timeline-get', { code: 'internal_error', status: 500 });
+    const progress = sampleProgress({ kind: 'allocation-force-release', status: 'succeeded' });
+    publishAllocation({ status: 'released', released_at: at(2), progress });
+    const { code, stdout } = await cli.finished;
+    expect(code).toBe(1);
+    expect(stdout).not.toContain('✔');
+  });
+
   test('prints when a failed release is retried, and the available actions: exit 1', async () => {
     const cli = release();
-    await cli.printed('Step 1/3');
+    await cli.waitForText('Step 1/3');
     publishProgress({ status: 'failed' });
     const offer = { does: 'ends it without proof', open: true, why_not: null, leads_to: null };
     server.on('allocation-actions', () => ({
@@ -235,7 +247,7 @@ describe('release --wait', () => {
 
 describe('watch', () => {
   test('prints an allocation that is already settled and exits', async () => {
-    server.allocations.set(id, sampleAllocation({ status: 'active', active_at: second(3) }));
+    server.allocations.set(id, sampleAllocation({ status: 'active', active_at: at(3) }));
     const { code, stdout } = await runCli(['watch', id], options());
     expect(code).toBe(0);
     expect(stdout).toContain(`✔ ${id} is active after 3.0s`);
@@ -243,17 +255,17 @@ describe('watch', () => {
 
   test('follows an operation to its failure: exit 1', async () => {
     const cli = startCli(['watch', sampleIds.workflow_id], options());
-    await cli.printed('Step 1/3');
+    await cli.waitForText('Step 1/3');
     const error = {
       code: 'prerequisite_missing',
       owner_layer: 'node',
       step: 'register',
       message: 'gpu-driver is missing',
     };
-    const failed = sampleOperation({ status: 'failed', error, finished_at: second(7) });
+    const failed = sampleOperation({ status: 'failed', error, finished_at: at(7) });
     server.publish({
       kind: 'operation',
-      operation: { ...failed, progress: sampleProgress({ status: 'failed', updated_at: second(7) }) },
+      operation: { ...failed, progress: sampleProgress({ status: 'failed', updated_at: at(7) }) },
     });
     const { code, stdout } = await cli.finished;
     expect(code).toBe(1);
@@ -271,7 +283,7 @@ describe('watch', () => {
       publishAllocation({ status });
       publishProgress(registering);
     }
-    await cli.printed('active');
+    await cli.waitForText('active');
     cli.interrupt();
     const { stdout, stderr } = await cli.finished;
     expect(stderr).toContain('one line per change');
@@ -287,7 +299,7 @@ describe('watch', () => {
     const cli = startCli(['watch', '--json', '--pool', 'local'], options());
     await expect.poll(() => server.callsOf('stream-open').length, { timeout: 20_000 }).toBe(1);
     publishAllocation({ status: 'active' });
-    await cli.printed('\n');
+    await cli.waitForText('\n');
     cli.interrupt();
     const { code, stdout } = await cli.finished;
     expect(code).toBe(0);
@@ -300,7 +312,7 @@ test('logs -f continues after the cursor until Ctrl-C', async () => {
   const line = (seq: number) => ({
     node_instance_id: sampleIds.node_instance_id,
     seq,
-    at: second(seq),
+    at: at(seq),
     stream: 'stdout',
     line: `line ${seq}`,
   });
@@ -310,7 +322,7 @@ test('logs -f continues after the cursor until Ctrl-C', async () => {
     return new Promise(() => {});
   });
   const cli = startCli(['logs', sampleIds.node_id, '-f'], options());
-  await cli.printed('line 2');
+  await cli.waitForText('line 2');
   cli.interrupt();
   const { code, stdout } = await cli.finished;
   expect(code).toBe(0);
@@ -319,7 +331,7 @@ test('logs -f continues after the cursor until Ctrl-C', async () => {
 
 describe('on a screen', () => {
   test('redraws the block in place and leaves the steps and the outcome', async () => {
-    const screen = screenSurface({ columns: 72, rows: 24 });
+    const screen = screenOutput({ columns: 72, rows: 24 });
     const session = openSession({
       connection: { server: server.url, token: testToken, ca: null },
       correlation_id: newCorrelationId(),
@@ -334,7 +346,7 @@ describe('on a screen', () => {
     const target = { kind: 'allocation', id } as const;
     const waited = waitUntilSettled(session, { target, goal: 'use', known, timeout_seconds: null });
     expect(screen.lines()[0]).toBe('Step 1/3 · Launching · 0s');
-    expect(screen.cursorHidden()).toBe(true);
+    expect(screen.isCursorHidden()).toBe(true);
 
     await expect.poll(() => server.callsOf('operation-get').length, { timeout: 30_000 }).toBeGreaterThan(0);
     publishProgress({
@@ -353,10 +365,10 @@ describe('on a screen', () => {
 
     const [launch, ...later] = operation.steps;
     if (!launch) throw new Error('the sample has steps');
-    const steps = [{ ...launch, status: 'done' as const, started_at: second(0), finished_at: second(2) }, ...later];
-    const updated = sampleProgress({ ...registering, updated_at: second(30) });
+    const steps = [{ ...launch, status: 'done' as const, started_at: at(0), finished_at: at(2) }, ...later];
+    const updated = sampleProgress({ ...registering, updated_at: at(30) });
     server.publish({ kind: 'operation', operation: { ...operation, steps, progress: updated } });
-    publishAllocation({ status: 'active', active_at: second(3) });
+    publishAllocation({ status: 'active', active_at: at(3) });
     expect((await waited).exit).toBe('ok');
     expect(screen.lines()).toEqual([
       '✔ Launching    2.0s',
@@ -364,7 +376,7 @@ describe('on a screen', () => {
       `  Look at it:    slipway node ${sampleIds.node_id}`,
       `  Give it back:  slipway release ${id}`,
     ]);
-    expect(screen.cursorHidden()).toBe(false);
+    expect(screen.isCursorHidden()).toBe(false);
     expect(screen.paint).toBe(plain);
   });
 });

@@ -1,7 +1,10 @@
-/** `--wait` shows the progress of one subject until it settles, a timeout passes, or Ctrl-C. */
-import { RequestRefused } from '../../contract/client.ts';
+/**
+ * Shows the progress of one subject until it settles, a timeout passes or Ctrl-C is pressed, for
+ * `--wait` and `watch`.
+ */
 import type { Residue } from '../../contract/supervision/residue.ts';
 import { collect } from '../connection/pages.ts';
+import { ignoreInvisible } from '../connection/resolve-id.ts';
 import { isTransient, type Session } from '../connection/session.ts';
 import { outcomeLines, unfinishedLines } from '../render/allocations/outcome.ts';
 import { isReleaseFailed } from '../render/allocations/release-failure.ts';
@@ -13,7 +16,7 @@ import { Interrupted } from '../terminal/failure.ts';
 import { fitOf, printLines } from '../terminal/terminal.ts';
 import { type Display, displayFor } from './display.ts';
 import { fetchSubject, follow } from './follow.ts';
-import { type Goal, type Subject, settlementOf, type Target } from './subject.ts';
+import { exitOfWait, type Goal, type Subject, type Target } from './subject.ts';
 
 export interface WaitRequest {
   target: Target;
@@ -33,7 +36,7 @@ export interface WaitResult {
  */
 async function confirmOutcome(session: Session, { target, goal }: WaitRequest, observed: Subject, signal: AbortSignal) {
   let subject = observed;
-  let exit = settlementOf(subject, goal);
+  let exit = exitOfWait(subject, goal);
   while (exit === 'failed' && subject.allocation?.status === 'failed') {
     const failed_workflow_id = subject.allocation.workflow_id;
     try {
@@ -43,7 +46,7 @@ async function confirmOutcome(session: Session, { target, goal }: WaitRequest, o
       if (!isTransient(error)) throw error;
       break;
     }
-    exit = settlementOf(subject, goal);
+    exit = exitOfWait(subject, goal);
     if (subject.allocation?.workflow_id === failed_workflow_id) break;
   }
   return { subject, exit };
@@ -66,20 +69,11 @@ async function followUntilSettled(
   return subject;
 }
 
-async function ignoreRefusal<T>(call: Promise<T>): Promise<T | undefined> {
-  try {
-    return await call;
-  } catch (error) {
-    if (error instanceof RequestRefused) return undefined;
-    throw error;
-  }
-}
-
 /**
- * Returns the allocation if its release may have been forced. An ordinary release ends only with
- * proof.
+ * Returns the id of the allocation if its release may have been forced. An ordinary release ends
+ * only with proof.
  */
-function possiblyForcedAllocation({ allocation, operation }: Subject): string | null {
+function findPossiblyForced({ allocation, operation }: Subject): string | null {
   if (!allocation) return operation?.kind === 'allocation-force-release' ? operation.allocation_id : null;
   const isOrdinary = allocation.progress?.kind === 'allocation-release';
   return allocation.status === 'released' && !isOrdinary ? allocation.allocation_id : null;
@@ -88,7 +82,7 @@ function possiblyForcedAllocation({ allocation, operation }: Subject): string | 
 /** Checks the recorded cause, because a forced release may still end with proof. */
 async function isForced(session: Session, allocation_id: string): Promise<boolean> {
   const query = { allocation_id, kind: 'allocation.released', limit: 1 };
-  const page = await ignoreRefusal(session.call('timeline-get', { query }));
+  const page = await ignoreInvisible(session.call('timeline-get', { query }));
   return page?.items[0]?.data.by === 'force-release';
 }
 
@@ -98,9 +92,9 @@ const maxResidue = 2000;
  * Returns undefined for a proven release, and zero if the token may not read the residue ledger.
  */
 async function countResidue(session: Session, subject: Subject): Promise<number | undefined> {
-  const id = possiblyForcedAllocation(subject);
+  const id = findPossiblyForced(subject);
   if (id === null || !(await isForced(session, id))) return undefined;
-  const residue = await ignoreRefusal(
+  const residue = await ignoreInvisible(
     collect<Residue>((paging) => session.call('residue-list', { query: { ...paging, status: 'open' } }), maxResidue),
   );
   return residue?.items.filter(({ allocation_id }) => allocation_id === id).length ?? 0;
@@ -110,7 +104,7 @@ async function countResidue(session: Session, subject: Subject): Promise<number 
 async function fetchActionLines(session: Session, { allocation }: Subject, context: RenderContext): Promise<string[]> {
   if (!allocation || !isReleaseFailed(allocation)) return [];
   const id = allocation.allocation_id;
-  const actions = await ignoreRefusal(session.call('allocation-actions', { params: { id } }));
+  const actions = await ignoreInvisible(session.call('allocation-actions', { params: { id } }));
   return actions ? availableActionLines(id, actions.items, context) : [];
 }
 
@@ -127,19 +121,19 @@ export async function waitUntilSettled(session: Session, request: WaitRequest): 
     cancel();
     display.close();
   }
-  const surface = json ? terminal.err : terminal.out;
-  const context = { ...fitOf(surface), nowMs: clock.nowMs(), commandLine: session.commandLine };
+  const output = json ? terminal.err : terminal.out;
+  const context = { ...fitOf(output), nowMs: clock.nowMs(), commandLine: session.commandLine };
   if ('exit' in outcome) {
     if (!json) {
       const residue_count = await countResidue(session, outcome.subject);
       const available_actions = await fetchActionLines(session, outcome.subject, context);
       const closing = { ...context, available_actions, ...(residue_count !== undefined && { residue_count }) };
-      printLines(surface, outcomeLines(outcome.subject, outcome.exit, closing));
+      printLines(output, outcomeLines(outcome.subject, outcome.exit, closing));
     }
     return outcome;
   }
-  const interrupted = session.signal.aborted;
-  const reason = interrupted ? 'Stopped waiting' : `Not settled within ${formatDuration(timeout_seconds ?? 0)}`;
-  if (!json || surface.interactive) printLines(surface, unfinishedLines(outcome, target, reason, context));
-  return { exit: interrupted ? 'interrupted' : 'timed_out', subject: outcome };
+  const isInterrupted = session.signal.aborted;
+  const reason = isInterrupted ? 'Stopped waiting' : `Not settled within ${formatDuration(timeout_seconds ?? 0)}`;
+  if (!json || output.interactive) printLines(output, unfinishedLines(outcome, target, reason, context));
+  return { exit: isInterrupted ? 'interrupted' : 'timed_out', subject: outcome };
 }

@@ -158,7 +158,7 @@ const BatchBeat = Type.Object(
         minLength: 1,
         maxLength: 512,
         description:
-          "The machine's own credential. Only a heartbeat without one is refused, with `beat_credential_missing`.",
+          "The machine's own credential. A heartbeat without one is refused with `beat_credential_missing`; the rest of the batch is not affected.",
       }),
     ),
     ...beatFields,

@@ -1,6 +1,6 @@
 /**
  * The wire protocols of other fleets. Unknown fields are accepted, because clients of these
- * protocols add fields between versions. Errors are sent as `{"error": "…"}`.
+ * protocols add fields between versions. Errors are sent as `{"error": "…", "code": "…"}`.
  */
 import type { TSchema } from 'typebox';
 import type { ErrorCode } from '../errors/errors.ts';
@@ -13,7 +13,7 @@ export const givesCredential: Record<Protocol, boolean> = { agentfield: false, m
 
 /**
  * Credentials that a call accepts:
- * - join: a join token, as bearer, as `X-API-Key` or in the address; valid for its pool
+ * - join: a join token, as bearer, as `X-API-Key` or in the URL; valid for its pool
  * - instance: the credential issued at registration, as bearer
  * - either: the credential if one is sent, otherwise a join token
  */
@@ -47,8 +47,8 @@ export const protocolOf = (url: string): Protocol | undefined =>
   protocols.find((protocol) => protocolPrefix.exec(url)?.[1] === protocol);
 
 /**
- * Removes the token from an address, so that routing, logs, traces and errors never see it. Any
- * text in the place of the token counts as a token, even if the address is otherwise invalid.
+ * Removes the token from a URL, so that routing, logs, traces and errors never see it. Any text in
+ * the place of the token counts as a token, even if the URL is otherwise invalid.
  */
 export function takeToken(url: string): { url: string; token: string | null } {
   const [matched, name, part] = protocolPrefix.exec(url) ?? [];

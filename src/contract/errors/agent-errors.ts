@@ -16,7 +16,7 @@ export const agentErrors = {
     title: 'Unknown instance credential',
     owner_layer: 'auth',
     detail_layer: 'credential',
-    cause: 'The credential was never issued here, or was replaced.',
+    cause: 'This installation never issued the credential, or has replaced it.',
     remedy: 'Restart the agent with a join token, or let the node enrol again (`slipway act NODE re-enroll`).',
   },
   credential_expired: {
@@ -26,7 +26,7 @@ export const agentErrors = {
     detail_layer: 'credential',
     cause: 'The machine did not rotate its credential in time: it slept, or could not reach the server.',
     remedy:
-      'The agent rotates it by itself within the grace period (`--credential-grace-seconds`). After that, let the node enrol again: `slipway act NODE re-enroll`.',
+      'The agent rotates the credential by itself within the grace period (`--credential-grace-seconds`). After that, let the node enrol again: `slipway act NODE re-enroll`.',
   },
   task_key_pending: {
     status: 409,
@@ -34,7 +34,7 @@ export const agentErrors = {
     owner_layer: 'auth',
     detail_layer: 'credential',
     cause: 'A rotation is under way: its key does not sign tasks yet, because every agent must know it first.',
-    remedy: 'Wait until it signs; the detail says when. Then rotate again if you need to.',
+    remedy: 'Wait until the announced key signs tasks; `detail` says when. Then rotate again if you need to.',
   },
   rotation_unsigned: {
     status: 403,
@@ -69,11 +69,11 @@ export const agentErrors = {
     detail_layer: 'relay',
     cause: 'The token of the relay was revoked or has expired, so its batches are refused.',
     remedy:
-      'Create a new one (`slipway tokens create --role relay`) and restart the relay with it. Agents repeat after `retry_after_seconds`; nothing was recorded.',
+      'Create a token (`slipway tokens create --name NAME --role relay --pool POOL`) and restart the relay with it. Agents repeat after `retry_after_seconds`; nothing was recorded.',
   },
   upgrade_required: {
     status: 426,
-    title: 'This address requires a WebSocket',
+    title: 'This URL requires a WebSocket',
     owner_layer: 'request',
     cause: 'The request has no WebSocket upgrade, or not version 13.',
     remedy: 'Connect with a WebSocket client. A proxy may have removed the `Upgrade` header.',
@@ -84,14 +84,15 @@ export const agentErrors = {
     owner_layer: 'node',
     detail_layer: 'claim',
     cause: 'An instance has one stream; the newest one replaces the others.',
-    remedy: 'Nothing, after a reconnection. If it persists, two agents use one credential: stop one of them.',
+    remedy:
+      'If the agent has just reconnected, there is nothing to do. If this persists, two agents use one credential: stop one of them.',
   },
   stream_silent: {
     status: 408,
     title: 'The stream is silent',
     owner_layer: 'transport',
     cause: 'No frame arrived for three heartbeat intervals.',
-    remedy: 'Reconnect. If it persists, a proxy or firewall silently drops connections.',
+    remedy: 'Reconnect. If this persists, a proxy or firewall silently drops connections.',
   },
   stream_overrun: {
     status: 429,
@@ -146,7 +147,7 @@ export const agentErrors = {
     title: 'The enrolment token is not valid',
     owner_layer: 'auth',
     detail_layer: 'credential',
-    cause: 'Its signature does not match, or it was already used.',
+    cause: 'The signature of the token does not match, or the token was already used.',
     remedy: 'Declare the machine again (POST /v1/nodes) to get a new token.',
   },
   enrollment_pending: {
@@ -162,7 +163,7 @@ export const agentErrors = {
     title: 'The join token is not valid',
     owner_layer: 'auth',
     detail_layer: 'credential',
-    cause: 'It is unknown or was revoked.',
+    cause: 'The token is unknown or was revoked.',
     remedy: 'Ask an operator for a new one.',
   },
   join_token_expired: {
@@ -195,7 +196,7 @@ export const agentErrors = {
     title: 'This instance has been replaced or given up',
     owner_layer: 'node',
     detail_layer: 'fence',
-    cause: 'The node has a newer instance, or this one was released.',
+    cause: 'The node has a newer instance, or this instance was released.',
     remedy: 'Stop the old machine. Its reports no longer count and are only stored as evidence.',
   },
   node_fenced: {

@@ -1,7 +1,7 @@
 /**
- * The catalogue of every error code that an API call can be answered with: meaning, owner and
- * remedy. `docs/reference/errors.md` is generated from it, and a test compares the two. The code
- * and the message of a failed step are written where the step throws `StepFailed`.
+ * The catalogue of every error code that an API call can return: meaning, owner and remedy.
+ * `docs/reference/errors.md` is generated from it, and a test compares the two. The code and the
+ * message of a failed step are written where the step throws `StepFailed`.
  */
 import { agentErrors } from './agent-errors.ts';
 import { certificateErrors } from './certificate-errors.ts';
@@ -31,14 +31,14 @@ export const errorCatalogue = {
     status: 400,
     title: 'The request is not well-formed HTTP',
     owner_layer: 'request',
-    cause: 'The method, the address, a header or the framing of the body could not be read.',
-    remedy: 'Send well-formed HTTP/1.1; percent-encode special characters in the address.',
+    cause: 'The method, the URL, a header or the framing of the body could not be read.',
+    remedy: 'Send well-formed HTTP/1.1; percent-encode special characters in the URL.',
   },
   headers_too_large: {
     status: 431,
     title: 'The headers are too large',
     owner_layer: 'request',
-    cause: 'The address and headers together exceed the limit of the server.',
+    cause: 'The URL and the headers together exceed the limit of the server.',
     remedy: 'Send shorter headers; move large values into the body.',
   },
   request_timeout: {
@@ -64,11 +64,11 @@ export const errorCatalogue = {
   },
   evidence_cut: {
     status: 410,
-    title: 'The evidence of that moment was dropped',
+    title: 'The evidence of that time was dropped',
     owner_layer: 'request',
-    cause: 'Retention has dropped later evidence, so the state at that moment is no longer certain.',
+    cause: 'Retention has dropped later evidence, so the state at that time is no longer certain.',
     remedy:
-      'For history, choose a later moment. For a certificate it is too late: fetch future ones earlier, or keep evidence longer with `evidence.keep_seconds` in the settings file.',
+      'For history: choose a later time. For a certificate: it can no longer be issued, because evidence of the release was deleted. In future, fetch certificates sooner, or raise `evidence.keep_seconds` in the settings file.',
   },
   invalid_spec: {
     status: 400,
@@ -79,7 +79,7 @@ export const errorCatalogue = {
   },
   unsupported_media_type: {
     status: 415,
-    title: 'This content type is not accepted here',
+    title: 'This route does not accept the content type',
     owner_layer: 'request',
     cause: 'The content type is missing, or the route does not accept it.',
     remedy:
@@ -106,6 +106,15 @@ export const errorCatalogue = {
     cause: 'The path exists with other methods.',
     remedy: 'See /docs for the routes.',
   },
+  restoration_open: {
+    status: 409,
+    title: 'The database was restored, so this server only observes',
+    owner_layer: 'operator',
+    cause:
+      'The restored database is older than the machines. Until a person has compared them, nothing is launched, released, judged or changed.',
+    remedy:
+      'Read `slipway restoration`, which lists the machines that differ. Then end it: `slipway restoration end --reason …`.',
+  },
   ...limitErrors,
 
   ...tokenErrors,
@@ -115,21 +124,21 @@ export const errorCatalogue = {
     title: 'Pool not found',
     owner_layer: 'request',
     cause: 'The pool was never declared or has been deleted.',
-    remedy: 'List the pools, or declare it.',
+    remedy: 'List the pools, or declare this one.',
   },
   pool_in_use: {
     status: 409,
     title: 'The pool still has live nodes',
     owner_layer: 'request',
-    cause: 'Deleting it would orphan them.',
-    remedy: 'Release its allocations first; their machines go with them.',
+    cause: 'Without the pool, nothing would manage its nodes.',
+    remedy: 'Release its allocations, then retire the nodes that are left.',
   },
   pool_full: {
     status: 409,
     title: 'The pool is full',
     owner_layer: 'request',
     cause: 'The pool already holds as many nodes as `max_nodes` allows.',
-    remedy: 'Raise `max_nodes`, retire a node or, for an allocation, release another one.',
+    remedy: 'Raise `max_nodes`, retire a node, or release another allocation.',
   },
   pool_paused: {
     status: 409,
@@ -143,7 +152,7 @@ export const errorCatalogue = {
     title: 'Unknown driver',
     owner_layer: 'request',
     cause: 'This server has no driver of that name.',
-    remedy: 'Use one of those named in `detail`.',
+    remedy: 'Use one of the drivers that `detail` names.',
   },
   driver_fixed: {
     status: 409,
@@ -205,21 +214,21 @@ export const errorCatalogue = {
     status: 404,
     title: 'Hold not found',
     owner_layer: 'request',
-    cause: 'It has ended, was already released, or never existed.',
-    remedy: 'Read the brake (`slipway brake`); it lists the current holds.',
+    cause: 'The hold has ended by itself, was already resumed, or never existed.',
+    remedy: 'List the current holds with `slipway brake`.',
   },
   finding_not_found: {
     status: 404,
     title: 'Finding not found',
     owner_layer: 'request',
     cause: 'The id is unknown, or the problem was seen only once.',
-    remedy: 'List the findings; you can decide on open ones.',
+    remedy: 'List the findings; you can repair or accept open ones.',
   },
   maintenance_not_found: {
     status: 404,
     title: 'Maintenance window not found',
     owner_layer: 'request',
-    cause: 'It has ended, or was never declared.',
+    cause: 'The window has ended, or was never declared.',
     remedy: 'List the maintenance windows.',
   },
   residue_not_found: {
@@ -234,27 +243,29 @@ export const errorCatalogue = {
     title: 'The action is not allowed in this state',
     owner_layer: 'request',
     cause: 'The state in `detail` does not allow this action.',
-    remedy: 'List its actions: they show which are available now, and why the others are not.',
+    remedy:
+      'List the actions of the node or allocation. The list says which are available, and why the others are not.',
   },
   no_agent: {
     status: 409,
     title: 'No agent runs on this machine',
     owner_layer: 'request',
     cause: 'The machine is supervised by its provider or a client of another protocol, which takes no tasks.',
-    remedy: 'Check the state at its provider: `slipway node` and `slipway act ID collect-diagnostics`.',
+    remedy:
+      "Use `slipway node ID` for its state, or `slipway act ID collect-diagnostics` for its provider's diagnostics.",
   },
   action_not_in_bulk: {
     status: 409,
     title: 'The action is not available in bulk',
     owner_layer: 'request',
-    cause: 'The action works on one item at a time only.',
-    remedy: 'Use one of those named in `detail`, or act on each.',
+    cause: 'The action works only on a single item.',
+    remedy: 'Use one of the actions that `detail` names, or act on each item.',
   },
   operation_ended: {
     status: 409,
     title: 'The operation has already ended',
     owner_layer: 'request',
-    cause: 'Only queued and running operations can be cancelled, only failed ones retried.',
+    cause: 'Only queued and running operations can be cancelled.',
     remedy: 'Read the operation; start a new one if needed.',
   },
   idempotency_mismatch: {
@@ -273,7 +284,7 @@ export const errorCatalogue = {
   },
   name_taken: {
     status: 409,
-    title: 'The name is held by a live instance',
+    title: 'A live instance uses this name',
     owner_layer: 'request',
     cause: 'Another machine is registered under this name.',
     remedy: 'Choose another name, or stop the other machine first.',
@@ -293,7 +304,7 @@ export const errorCatalogue = {
     status: 503,
     title: 'The server is not ready',
     owner_layer: 'control_plane',
-    cause: 'It is shutting down.',
+    cause: 'The server is shutting down.',
     remedy: 'Repeat after `retry_after_seconds`.',
   },
   internal_error: {

@@ -1,5 +1,5 @@
 /**
- * The part of the error catalogue that asks a caller to retry later, with status 429 and
+ * The part of the error catalogue that asks a caller to retry later, with
  * `retry_after_seconds`.
  */
 export const limitErrors = {
@@ -18,13 +18,22 @@ export const limitErrors = {
       'The server receives more than it can store, so it refuses lists. Heartbeats, Attention and requests for a single item are still served.',
     remedy: 'Wait `retry_after_seconds`, then repeat. If it persists, add a replica; `/metrics` shows the cause.',
   },
+  resources_short: {
+    status: 503,
+    title: 'Server short of resources',
+    owner_layer: 'control_plane',
+    cause:
+      'The server is short of memory, file descriptors or database connections, so it starts nothing new. Heartbeats and requests for a single item are still served.',
+    remedy:
+      'Wait `retry_after_seconds`, then repeat. If it persists, `slipway status` names what is short and what to do.',
+  },
   write_limit_reached: {
     status: 429,
     title: 'Write limit reached',
     owner_layer: 'request',
     detail_layer: 'limits',
     cause:
-      'This machine, tenant, join token or address has used its write allowance, or has too many writes in progress.',
+      'This machine, tenant, join token or IP address has used its write allowance, or has too many writes in progress.',
     remedy:
       'Wait `retry_after_seconds`, then repeat. Send fewer requests at once, report less often, or raise `limits` in the settings file of the server.',
   },

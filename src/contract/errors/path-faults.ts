@@ -19,7 +19,7 @@ export const pathFaults = {
     owner_layer: 'transport',
     detail_layer: 'dns',
     cause:
-      'This machine cannot resolve the host of the server: it is mistyped, not published, or the resolver is down.',
+      'This machine cannot resolve the host of the server: the name is mistyped or not published, or the resolver is down.',
     remedy: 'Check the name in --server, then this machine’s resolver (/etc/resolv.conf, /etc/hosts) and the zone.',
   },
   tcp_refused: {
@@ -33,7 +33,8 @@ export const pathFaults = {
     title: 'The host cannot be reached',
     owner_layer: 'transport',
     detail_layer: 'tcp',
-    cause: 'No connection: there is no route, a firewall drops it, it was reset, or the host is down.',
+    cause:
+      'No connection was made: there is no route, a firewall drops the packets, the connection was reset, or the host is down.',
     remedy: 'Check the route and the firewalls between this machine and that address and port.',
   },
   tls_failed: {
@@ -48,7 +49,7 @@ export const pathFaults = {
     title: 'The certificate is not trusted',
     owner_layer: 'transport',
     detail_layer: 'ca',
-    cause: 'Its chain does not end at an authority that this machine trusts, or a link of the chain is missing.',
+    cause: 'The chain of the certificate does not end at an authority that this machine trusts, or misses a link.',
     remedy:
       'Pass the certificate of the authority with --ca FILE (SLIPWAY_CA), or let the server send its whole chain.',
   },
@@ -56,14 +57,14 @@ export const pathFaults = {
     title: 'The certificate is not valid now',
     owner_layer: 'transport',
     detail_layer: 'ca',
-    cause: 'It has expired or is not valid yet, or the clock of this machine is wrong.',
-    remedy: 'Renew the certificate; if it is in date, correct the clock.',
+    cause: 'The certificate has expired or is not valid yet, or the clock of this machine is wrong.',
+    remedy: 'Renew the certificate. If it has not expired, correct the clock.',
   },
   certificate_name_mismatch: {
     title: 'The certificate is for another name',
     owner_layer: 'transport',
     detail_layer: 'ca',
-    cause: 'It is trusted, but does not include the host name that was used.',
+    cause: 'The certificate is trusted, but does not include the host name that was used.',
     remedy: 'Use a name that is in the certificate, or issue a certificate for this name.',
   },
   ingress_stranger: {
@@ -89,7 +90,7 @@ export const pathFaults = {
     remedy: 'Check the log and load of the server, and the upstream of the proxy in front of it.',
   },
   agent_not_enrolled: {
-    title: 'The agent here has no credential',
+    title: 'The agent has no credential',
     owner_layer: 'auth',
     detail_layer: 'credential',
     cause: 'No agent has registered from this directory, or its stored credential is gone.',
@@ -150,8 +151,9 @@ export const pathFaults = {
     title: 'The agent refused a ping',
     owner_layer: 'node',
     detail_layer: 'result',
-    cause: 'It took the task and reported a failure; the message shows why.',
-    remedy: 'Follow its message; usually its clock is wrong or it belongs to another installation.',
+    cause: 'The agent took the task and reported a failure; the message says why.',
+    remedy:
+      'Follow the message. Usually the clock of the machine is wrong, or the agent belongs to another installation.',
   },
 } as const satisfies Record<string, PathFault>;
 
@@ -162,8 +164,8 @@ const expiredErrors = /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/;
 const nameErrors = /^(ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)/;
 const caErrors = /^(CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH)/;
 const tlsErrors = /^(ERR_TLS|ERR_SSL|EPROTO)/;
-/** The other side does not use HTTP. */
-const notHttp = /^HPE_/;
+/** Errors of the HTTP parser: the other side does not use HTTP. */
+const httpErrors = /^HPE_/;
 
 /** Maps an error name of the operating system, resolver or TLS library to one of our codes. */
 export function faultOfError(name: string): PathFaultCode {
@@ -173,7 +175,7 @@ export function faultOfError(name: string): PathFaultCode {
   if (nameErrors.test(name)) return 'certificate_name_mismatch';
   if (caErrors.test(name)) return 'ca_untrusted';
   if (tlsErrors.test(name)) return 'tls_failed';
-  return notHttp.test(name) ? 'ingress_stranger' : 'tcp_unreachable';
+  return httpErrors.test(name) ? 'ingress_stranger' : 'tcp_unreachable';
 }
 
 /** The code of the innermost cause that has one, or the error's own code; null if there is none. */

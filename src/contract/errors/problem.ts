@@ -17,7 +17,7 @@ export type OwnerLayer = (typeof ownerLayers)[number];
 
 export const Problem = Type.Object(
   {
-    type: Type.String({ description: 'Address of the page that documents this code.' }),
+    type: Type.String({ description: 'The URL of the page that documents this code.' }),
     title: Type.String(),
     status: Type.Integer(),
     code: Type.String(),

@@ -6,7 +6,7 @@ export const secretErrors = {
     owner_layer: 'auth',
     cause: 'The field grants more rights than an operator has; `errors` lists each with the reason.',
     remedy:
-      'Leave the field as it is, let an admin declare the pool, or list the value under `operators_may` in the settings file.',
+      'Leave the field as it is, or let an admin declare the pool. An admin can also list the value under `operators_may` in the settings file.',
   },
   masked_value_unknown: {
     status: 400,
@@ -34,6 +34,6 @@ export const secretErrors = {
     title: 'The secret is in use',
     owner_layer: 'request',
     cause: 'A pool references it, or a machine that was launched with it is not retired.',
-    remedy: 'Change the pools and retire the machines first, or delete it with `force`.',
+    remedy: 'Remove the secret from the pools and retire their machines first, or delete it with `force`.',
   },
 } as const;

@@ -1,7 +1,8 @@
 /**
  * The error codes with which the server closes a stream of an agent or a relay. The code is sent as
  * the reason of the close frame, and `close_code` as its number. A `broken` closing is a failure of
- * the connection and is stored as evidence here; the others are recorded where they are decided.
+ * the connection, so the stream stores it as evidence. For every other closing, the module that
+ * decided it stores the evidence.
  */
 import type { ErrorCode } from './errors.ts';
 

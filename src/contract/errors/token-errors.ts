@@ -24,16 +24,16 @@ export const tokenErrors = {
     title: 'This token has expired',
     owner_layer: 'auth',
     detail_layer: 'credential',
-    cause: 'Its expiry has passed.',
+    cause: 'The token was valid only until its expiry time.',
     remedy: 'Ask an admin for a new one, or sign in again.',
   },
   too_many_failures: {
     status: 429,
-    title: 'Too many wrong tokens from this address',
+    title: 'Too many wrong tokens from this IP address',
     owner_layer: 'auth',
     detail_layer: 'credential',
     cause:
-      'This address sent too many unknown tokens. Each failure after the wait doubles the next wait. A valid token works at once.',
+      'This IP address sent too many unknown tokens. Each failure after the wait doubles the next wait. A valid token works at once.',
     remedy: 'Check the token, wait `retry_after_seconds`, then try again.',
   },
   role_insufficient: {
@@ -49,7 +49,7 @@ export const tokenErrors = {
     owner_layer: 'auth',
     cause:
       'A tenant token called a route that is not for tenants, or a relay token sent heartbeats for a machine of another pool.',
-    remedy: 'Use a token for all tenants; for a relay, one for the pool of its machines.',
+    remedy: 'Use a token for all tenants. A relay needs a token for the pool of its machines.',
   },
   origin_refused: {
     status: 403,
@@ -58,11 +58,11 @@ export const tokenErrors = {
     detail_layer: 'ingress',
     cause: 'Origin or Host does not match this server.',
     remedy:
-      'Open the console at its own address; behind a proxy, forward the Host header and list the proxy in --trusted-proxies.',
+      "Open the console at the server's own URL. Behind a proxy, forward the Host header and list the proxy in --trusted-proxies.",
   },
   host_bound_pool_refused: {
     status: 403,
-    title: 'Pools that run commands on this host are not allowed here',
+    title: 'This server does not allow pools that run commands on its host',
     owner_layer: 'auth',
     cause:
       "The server listens beyond loopback and was not started with --allow-local-driver, or the token is not an admin's.",

@@ -51,6 +51,7 @@ const internalKinds = [
   'instance.revoked',
   'join_token.created',
   'join_token.revoked',
+  'log_level.changed',
   'maintenance.declared',
   'maintenance.ended',
   'node.bound',
@@ -93,6 +94,7 @@ const internalKinds = [
   'residue.gone',
   'residue.left',
   'residue.verified',
+  'restoration.ended',
   'secret.deleted',
   'secret.rotated',
   'secret.set',
@@ -145,22 +147,22 @@ export const evidenceKinds: readonly EvidenceKind[] = [...internalKinds, ...repo
 const nounOf = (kind: string): string => kind.split('.', 1)[0] ?? kind;
 
 export const reservedNouns: readonly string[] = [...new Set(evidenceKinds.map(nounOf))].sort();
-const reserved = new Set(reservedNouns);
+const reservedNounSet = new Set(reservedNouns);
 
 /**
  * Whole nouns are reserved, so that evidence posted today cannot be mistaken for a kind of a later
  * version.
  */
-export const isReservedKind = (kind: string): boolean => reserved.has(nounOf(kind));
+export const isReservedKind = (kind: string): boolean => reservedNounSet.has(nounOf(kind));
 
-const reported: ReadonlySet<string> = new Set(reportedKinds);
+const reportedKindSet: ReadonlySet<string> = new Set(reportedKinds);
 
 /**
  * The origin of evidence that the server writes. A reported kind in another layer is the server's
  * own statement, such as a task that failed because its lease expired.
  */
 export const originOf = ({ kind, layer }: { kind: EvidenceKind; layer: string }): OwnOrigin =>
-  layer === 'node' && reported.has(kind) ? 'report' : 'internal';
+  layer === 'node' && reportedKindSet.has(kind) ? 'report' : 'internal';
 
 /**
  * Nouns that callers could post before origins were recorded. Old evidence with these nouns may

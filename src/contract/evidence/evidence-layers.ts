@@ -1,6 +1,6 @@
 /**
- * The layers that evidence can come from. They are separate from the schema (evidence.ts), so that
- * programs that do not validate need not load it.
+ * The layers that evidence can come from. Kept apart from the schemas in evidence.ts, so that
+ * programs that validate nothing do not load TypeBox.
  */
 export const evidenceLayers = [
   'node',

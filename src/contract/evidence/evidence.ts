@@ -83,13 +83,13 @@ const evidenceFilters = {
 
 export const TimelineQuery = Type.Object(evidenceFilters, strict);
 
-const about = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 128, description }));
+const auditFilter = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 128, description }));
 export const AuditQuery = Type.Object(
   {
-    target_id: about('The id of the target of the action, even if it was refused, or a correlation id.'),
-    actor: about('Who acted: the id or the name of a token, or an address.'),
-    action: about('An action, or the operation id of a route.'),
-    code: about('The error code of a refused action.'),
+    target_id: auditFilter("The id of the action's target, or a correlation id. Refused actions match too."),
+    actor: auditFilter('Who acted: the id or the name of a token, or an address.'),
+    action: auditFilter('An action, or the operation id of a route.'),
+    code: auditFilter('The error code of a refused action.'),
     ...evidenceFilters,
   },
   strict,

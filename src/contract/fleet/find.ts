@@ -1,6 +1,6 @@
 /**
- * Resolves an id or a name. The reply never repeats the query, so a caller without access learns
- * nothing.
+ * Resolves an id or a name. Items that the caller may not see are left out, so that the reply does
+ * not show whether they exist.
  */
 import { type Static, Type } from 'typebox';
 import { Id, nullable, strict, Timestamp } from '../primitives.ts';
@@ -14,14 +14,14 @@ export const FindQuery = Type.Object({ id: Id }, strict);
 export const foundKinds = ['allocation', 'operation', 'node', 'residue', 'finding'] as const;
 export type FoundKind = (typeof foundKinds)[number];
 
-/** An item with its own page and commands. */
+/** An item with the id or name, or one that the request with the correlation id touched. */
 export const FoundThing = Type.Object(
   {
     kind: Type.Enum([...foundKinds]),
     id: Type.String(),
     name: nullable(Type.String()),
     status: Type.String(),
-    /** Final: retired, released or ended. */
+    /** Whether the status is final: retired, released or ended. */
     over: Type.Boolean(),
     node_id: nullable(Type.String()),
     /** The requested instance, if any. */
@@ -62,7 +62,7 @@ export const Found = Type.Object(
           id: Type.String(),
           node_instance_id: nullable(Type.String()),
         },
-        { description: 'The item that the others belong to; null if there are several or none.' },
+        { description: 'The item that the others belong to; null if there are several such items or none.' },
       ),
     ),
     requests: Type.Array(FoundRequest, {

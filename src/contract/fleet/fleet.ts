@@ -17,7 +17,7 @@ export const FleetQuery = Type.Object(
   strict,
 );
 
-const each = (description: string) => Type.Array(Type.Integer({ minimum: 0 }), { description });
+const indexColumn = (description: string) => Type.Array(Type.Integer({ minimum: 0 }), { description });
 const epoch = 'milliseconds since 1970, UTC';
 
 export const FleetPage = Type.Object(
@@ -28,20 +28,20 @@ export const FleetPage = Type.Object(
     labels: Type.Array(Labels),
     node_ids: Type.Array(Type.String(), { description: 'One entry per node, like all columns below.' }),
     names: Type.Array(Type.String()),
-    status: each('Index into `statuses`.'),
-    pool: each('Index into `pools`.'),
-    zone: each('Index into `zones`.'),
-    label: each('Index into `labels`.'),
+    status: indexColumn('Index into `statuses`.'),
+    pool: indexColumn('Index into `pools`.'),
+    zone: indexColumn('Index into `zones`.'),
+    label: indexColumn('Index into `labels`.'),
     status_since_ms: Type.Array(Type.Integer(), { description: `Each in ${epoch}.` }),
     deadline_ms: Type.Array(nullable(Type.Integer()), { description: `Each in ${epoch}; null without a deadline.` }),
-    held: each('The positions of the nodes with a held verdict.'),
+    held: indexColumn('The positions of the nodes with a held verdict.'),
     next_cursor: nullable(Type.String()),
   },
   { $id: 'FleetPage' },
 );
 export type FleetPage = Static<typeof FleetPage>;
 
-/** Counts of live nodes by place and status, at constant cost. */
+/** Counts of live nodes by pool, zone and status. The cost does not grow with the fleet. */
 export const FleetCounts = Type.Object(
   {
     items: Type.Array(

@@ -1,4 +1,4 @@
-/** Counts for the overview, and the server's own health. */
+/** Counts for the overview, and the server's own settings, identity and health. */
 import { type Static, Type } from 'typebox';
 import { TaskKey } from '../agent/agent.ts';
 import { nullable, strict, Timestamp } from '../primitives.ts';
@@ -21,6 +21,7 @@ export const Overview = Type.Object(
         replica_id: Type.String(),
         host: Type.String(),
         address: Type.String(),
+        version: Type.String(),
         live: Type.Boolean(),
         started_at: Timestamp,
       }),
@@ -96,7 +97,7 @@ export const Health = Type.Object(
 );
 export const databaseStates = ['ok', 'slow', 'unavailable', 'read_only', 'disk_full', 'commit_waits'] as const;
 export type DatabaseState = (typeof databaseStates)[number];
-/** A `slow` store still serves; every other state than `ok` makes the replica not ready. */
+/** A replica is ready in the states `ok` and `slow` only. */
 const ReadinessCheck = Type.Object({
   ok: Type.Boolean(),
   state: Type.Enum([...databaseStates, 'stopping']),

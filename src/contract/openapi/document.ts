@@ -5,11 +5,11 @@ import { protocolRoutes } from '../compat/routes.ts';
 import { type ErrorCode, errorCatalogue } from '../errors/errors.ts';
 import { Problem } from '../errors/problem.ts';
 import { nullable } from '../primitives.ts';
-import type { RouteDeclaration } from '../route.ts';
+import type { Access, RouteDeclaration } from '../route.ts';
 import { routes } from '../routes.ts';
 import { linksOf } from './links.ts';
 import { problemsByStatus, takesIdempotencyKey } from './problems.ts';
-import { createSchemaBook, type SchemaBook } from './schemas.ts';
+import { createSchemaRenderer, type SchemaRenderer } from './schemas.ts';
 import { tags } from './tags.ts';
 
 type Json = Record<string, unknown>;
@@ -21,19 +21,34 @@ const propertiesOf = (schema: TSchema | undefined): Record<string, TSchema> =>
   (schema as { properties?: Record<string, TSchema> })?.properties ?? {};
 const requiredOf = (schema: TSchema | undefined): string[] => (schema as { required?: string[] })?.required ?? [];
 
-const parametersOf = (schema: TSchema | undefined, where: 'path' | 'query', book: SchemaBook) =>
+const parametersOf = (schema: TSchema | undefined, where: 'path' | 'query', renderer: SchemaRenderer) =>
   Object.entries(propertiesOf(schema)).map(([name, each]) => ({
     name,
     in: where,
     required: where === 'path' || requiredOf(schema).includes(name),
-    schema: book.request(each),
+    schema: renderer.request(each),
   }));
 
 const idempotencyKey = { $ref: '#/components/parameters/IdempotencyKey' };
 
-function securityOf(route: RouteDeclaration): Json[] {
-  if (route.access.kind === 'person') return [{ token: [] }, { session: [] }];
-  return route.access.kind === 'agent' ? [{ instance_credential: [] }] : [];
+/** An empty requirement means that the call needs no header: its body holds the credential. */
+const bodySecurity: Record<Extract<Access, { kind: 'body' }>['credential'], Json[]> = {
+  token: [],
+  enrolment: [{ instance_credential: [] }, {}],
+  instances: [{ relay_token: [] }, {}],
+};
+
+function securityOf({ access }: RouteDeclaration): Json[] {
+  switch (access.kind) {
+    case 'public':
+      return [];
+    case 'person':
+      return [{ token: [] }, { session: [] }];
+    case 'agent':
+      return [{ instance_credential: [] }, ...(access.relays ? [{ relay_token: [] }] : [])];
+    case 'body':
+      return bodySecurity[access.credential];
+  }
 }
 
 const protocolSecurity: Record<ProtocolAccess, Json[]> = {
@@ -46,12 +61,12 @@ const protocolSecurity: Record<ProtocolAccess, Json[]> = {
  * All content types share one schema, except plain text, which is a string, and NDJSON, which is a
  * list of lines.
  */
-function bodyOf(route: RouteDeclaration, book: SchemaBook): Json | undefined {
+function bodyOf(route: RouteDeclaration, renderer: SchemaRenderer): Json | undefined {
   if (!route.body && !route.lines) return undefined;
   const types = [...(route.body ? ['application/json'] : []), ...(route.extra_content_types ?? [])];
   const schemaFor = (type: string) => {
-    if (type === 'text/plain') return book.request(Type.String());
-    return book.request((type === 'application/x-ndjson' ? route.lines : route.body) ?? Type.Unknown());
+    if (type === 'text/plain') return renderer.request(Type.String());
+    return renderer.request((type === 'application/x-ndjson' ? route.lines : route.body) ?? Type.Unknown());
   };
   return {
     content: Object.fromEntries(types.map((type) => [type, { schema: schemaFor(type) }])),
@@ -59,7 +74,7 @@ function bodyOf(route: RouteDeclaration, book: SchemaBook): Json | undefined {
   };
 }
 
-/** A shared response under `components`, named after its codes. */
+/** How problems are sent. `prefix` begins the names of their shared responses in `components`. */
 interface ProblemForm {
   prefix: string;
   type: string;
@@ -70,30 +85,35 @@ const protocolProblem: ProblemForm = { prefix: 'compat', type: 'application/json
 
 const retryAfterStatuses = new Set([408, 409, 425, 429, 503]);
 
-function problemResponse(status: number, codes: readonly ErrorCode[], form: ProblemForm, book: SchemaBook): Json {
+function problemResponse(
+  status: number,
+  codes: readonly ErrorCode[],
+  form: ProblemForm,
+  renderer: SchemaRenderer,
+): Json {
   return {
     description: codes.map((code) => `\`${code}\`: ${errorCatalogue[code].title}.`).join(' '),
     ...(retryAfterStatuses.has(status) && { headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } } }),
     content: {
       [form.type]: {
-        schema: { allOf: [book.reply(form.schema), { type: 'object', properties: { code: { enum: codes } } }] },
+        schema: { allOf: [renderer.reply(form.schema), { type: 'object', properties: { code: { enum: codes } } }] },
       },
     },
   };
 }
 
 /** The problem responses of an operation, shared by all operations with the same codes. */
-const problemResponses = (name: string, form: ProblemForm, book: SchemaBook, shared: Json): Json =>
+const problemResponses = (name: string, form: ProblemForm, renderer: SchemaRenderer, shared: Json): Json =>
   Object.fromEntries(
     [...problemsByStatus(name)].map(([status, codes]) => {
       const key = [form.prefix, status, ...codes].join('.');
-      shared[key] ??= problemResponse(status, codes, form, book);
+      shared[key] ??= problemResponse(status, codes, form, renderer);
       return [status, { $ref: `#/components/responses/${key}` }];
     }),
   );
 
-function contentOf(route: RouteDeclaration, book: SchemaBook): Json | undefined {
-  if (route.reply) return { 'application/json': { schema: book.reply(route.reply) } };
+function contentOf(route: RouteDeclaration, renderer: SchemaRenderer): Json | undefined {
+  if (route.reply) return { 'application/json': { schema: renderer.reply(route.reply) } };
   return route.reply_type && { [route.reply_type]: { schema: { type: 'string' } } };
 }
 
@@ -119,11 +139,11 @@ function withReply(
   };
 }
 
-function describeRoute(name: string, route: RouteDeclaration, book: SchemaBook, shared: Json): Json {
+function describeRoute(name: string, route: RouteDeclaration, renderer: SchemaRenderer, shared: Json): Json {
   const role = route.access.kind === 'person' ? ` Role: ${route.access.role}.` : '';
-  const body = bodyOf(route, book);
-  const content = contentOf(route, book);
-  const problems = problemResponses(name, ownProblem, book, shared);
+  const body = bodyOf(route, renderer);
+  const content = contentOf(route, renderer);
+  const problems = problemResponses(name, ownProblem, renderer, shared);
   const links = linksOf(name);
   const others = Object.entries(route.also_answers ?? {}).map(([status, description]) => [
     status,
@@ -136,8 +156,8 @@ function describeRoute(name: string, route: RouteDeclaration, book: SchemaBook, 
     tags: [route.tag],
     security: securityOf(route),
     parameters: [
-      ...parametersOf(route.params, 'path', book),
-      ...parametersOf(route.query, 'query', book),
+      ...parametersOf(route.params, 'path', renderer),
+      ...parametersOf(route.query, 'query', renderer),
       ...(takesIdempotencyKey(route) ? [idempotencyKey] : []),
     ],
     ...(body && { requestBody: body }),
@@ -159,27 +179,30 @@ const clientId = Type.String({
   description: 'The name that the client uses for its node.',
 });
 
-function describeProtocolRoute(name: string, route: ProtocolRoute, book: SchemaBook, shared: Json): Json {
+function describeProtocolRoute(name: string, route: ProtocolRoute, renderer: SchemaRenderer, shared: Json): Json {
   const params = route.path.includes('{id}') ? Type.Object({ id: clientId }) : undefined;
   return {
     operationId: name,
     summary: route.summary,
-    description: `${route.summary}. A join token may also be part of the address, after \`/compat/${route.protocol}\`.`,
+    description: `${route.summary}. A join token may also be part of the URL, after \`/compat/${route.protocol}\`.`,
     tags: [`compat-${route.protocol}`],
     security: protocolSecurity[route.access],
-    parameters: parametersOf(params, 'path', book),
+    parameters: parametersOf(params, 'path', renderer),
     ...(route.body && {
       requestBody: {
-        // Their clients send `null` for no body.
+        // Clients of these protocols send `null` if they have no body.
         content: {
-          'application/json': { schema: book.request(route.body_optional ? nullable(route.body) : route.body) },
+          'application/json': { schema: renderer.request(route.body_optional ? nullable(route.body) : route.body) },
         },
         required: !route.body_optional,
       },
     }),
     responses: {
-      [route.success]: { description: 'Done', content: { 'application/json': { schema: book.reply(route.reply) } } },
-      ...problemResponses(name, protocolProblem, book, shared),
+      [route.success]: {
+        description: 'Done',
+        content: { 'application/json': { schema: renderer.reply(route.reply) } },
+      },
+      ...problemResponses(name, protocolProblem, renderer, shared),
     },
   };
 }
@@ -193,8 +216,9 @@ const securitySchemes = {
     description: 'Over TLS its name is `__Host-slipway_session`.',
   },
   instance_credential: { type: 'http', scheme: 'bearer', description: "A node's instance credential" },
+  relay_token: { type: 'http', scheme: 'bearer', description: "A relay's token" },
   join_token: { type: 'http', scheme: 'bearer', description: 'A join token of the pool' },
-  join_key: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'The same join token' },
+  join_key: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'A join token of the pool' },
 };
 
 const headers = {
@@ -221,32 +245,36 @@ const documents = new Map<string, Json>();
 
 /** Cached, because the document is the same for every request. */
 export function openapiDocument(version: string): Json {
-  const document = documents.get(version) ?? makeDocument(version);
+  const document = documents.get(version) ?? buildDocument(version);
   documents.set(version, document);
   return document;
 }
 
-function makeDocument(version: string): Json {
-  const own = Object.entries<RouteDeclaration>(routes);
-  const others = Object.entries<ProtocolRoute>(protocolRoutes);
-  const book = createSchemaBook([
-    ...own.flatMap(([, { params, query, body, lines }]) => [params, query, body, lines]),
-    ...others.map(([, { body }]) => body),
+function buildDocument(version: string): Json {
+  const ownRoutes = Object.entries<RouteDeclaration>(routes);
+  const compatRoutes = Object.entries<ProtocolRoute>(protocolRoutes);
+  const renderer = createSchemaRenderer([
+    ...ownRoutes.flatMap(([, { params, query, body, lines }]) => [params, query, body, lines]),
+    ...compatRoutes.map(([, { body }]) => body),
   ]);
   const responses: Json = {};
   const paths: Record<string, Json> = {};
   const add = (path: string, method: string, operation: Json) => {
     paths[path] = { ...paths[path], [method.toLowerCase()]: operation };
   };
-  for (const [name, route] of own) add(route.path, route.method, describeRoute(name, route, book, responses));
-  for (const [name, route] of others)
-    add(`/compat/${route.protocol}${route.path}`, route.method, describeProtocolRoute(name, route, book, responses));
+  for (const [name, route] of ownRoutes) add(route.path, route.method, describeRoute(name, route, renderer, responses));
+  for (const [name, route] of compatRoutes)
+    add(
+      `/compat/${route.protocol}${route.path}`,
+      route.method,
+      describeProtocolRoute(name, route, renderer, responses),
+    );
   return {
     openapi: '3.1.0',
     info: { title: 'Slipway', version, description, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
     servers: [{ url: '/', description: 'The server that serves this document' }],
     tags: Object.entries(tags).map(([name, text]) => ({ name, description: text })),
     paths,
-    components: { schemas: book.components, responses, headers, parameters, securitySchemes },
+    components: { schemas: renderer.components, responses, headers, parameters, securitySchemes },
   };
 }

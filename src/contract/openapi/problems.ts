@@ -6,7 +6,7 @@
 import type { ProtocolRoute } from '../compat/protocol.ts';
 import { protocolRoutes } from '../compat/routes.ts';
 import { type ErrorCode, errorCatalogue } from '../errors/errors.ts';
-import type { Access, RouteDeclaration } from '../route.ts';
+import { type Access, type RouteDeclaration, waitsForRestoration } from '../route.ts';
 import { routes } from '../routes.ts';
 
 /** Problems that any request can get: before routing, while it is read, or of the server itself. */
@@ -51,8 +51,8 @@ function accessProblems(access: Access): readonly ErrorCode[] {
   }
 }
 
-/** The resource that an address names, by path prefix. */
-const nouns: readonly (readonly [prefix: string, code: ErrorCode])[] = [
+/** The error of a missing resource, by the path prefix that names the resource. */
+const missingResources: readonly (readonly [prefix: string, code: ErrorCode])[] = [
   ['/v1/allocations/{id}', 'allocation_not_found'],
   ['/v1/nodes/{id}', 'node_not_found'],
   ['/v1/operations/{id}', 'operation_not_found'],
@@ -67,8 +67,8 @@ const nouns: readonly (readonly [prefix: string, code: ErrorCode])[] = [
 ];
 
 /** Empty for a PUT, because it creates a missing resource. */
-const addressProblems = ({ path, method }: RouteDeclaration): ErrorCode[] =>
-  method === 'PUT' ? [] : nouns.filter(([prefix]) => path.startsWith(prefix)).map(([, code]) => code);
+const resourceProblems = ({ path, method }: RouteDeclaration): ErrorCode[] =>
+  method === 'PUT' ? [] : missingResources.filter(([prefix]) => path.startsWith(prefix)).map(([, code]) => code);
 
 const hasCursor = ({ query }: RouteDeclaration): boolean =>
   Object.keys((query as { properties?: object } | undefined)?.properties ?? {}).some(
@@ -95,9 +95,11 @@ const codesOf = (route: RouteDeclaration): Set<ErrorCode> =>
   new Set([
     ...anyRequest,
     ...accessProblems(route.access),
-    ...addressProblems(route),
+    ...resourceProblems(route),
     ...(hasCursor(route) ? ['invalid_cursor' as const] : []),
     ...methodProblems(route),
+    ...(route.new_work ? ['resources_short' as const] : []),
+    ...(waitsForRestoration(route) ? ['restoration_open' as const] : []),
     ...(route.refusals ?? []).map(({ code }) => code),
     ...(route.problems ?? []),
   ]);

@@ -25,11 +25,11 @@ const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Collects the ids of all named schemas in `schema`. */
-function namesIn(schema: unknown, found: Set<string>): void {
-  if (Array.isArray(schema)) for (const each of schema) namesIn(each, found);
+function collectNames(schema: unknown, found: Set<string>): void {
+  if (Array.isArray(schema)) for (const each of schema) collectNames(each, found);
   if (!isObject(schema)) return;
   if (typeof schema.$id === 'string') found.add(schema.$id);
-  for (const each of Object.values(schema)) namesIn(each, found);
+  for (const each of Object.values(schema)) collectNames(each, found);
 }
 
 const isAny = (value: unknown) => value === true || (isObject(value) && Object.keys(value).length === 0);
@@ -40,7 +40,7 @@ const anyName = '^.*$';
 /**
  * The keywords of a request schema, with text and free fields bounded to what the server accepts.
  */
-function plain(schema: Json): Json {
+function restrictToPlainData(schema: Json): Json {
   if (schema.type === 'string' && schema.pattern === undefined && !schema.enum)
     return { ...schema, pattern: withoutNul };
   if (schema.type !== 'object') return schema;
@@ -50,7 +50,7 @@ function plain(schema: Json): Json {
   return schema.additionalProperties === true ? { ...schema, ...plainNames } : schema;
 }
 
-export interface SchemaBook {
+export interface SchemaRenderer {
   components: Json;
   /** Renders a schema for a request. */
   request(schema: TSchema): unknown;
@@ -59,44 +59,45 @@ export interface SchemaBook {
 }
 
 /** A schema that is part of any of `requests` is shown as a request everywhere. */
-export function createSchemaBook(requests: readonly (TSchema | undefined)[]): SchemaBook {
+export function createSchemaRenderer(requests: readonly (TSchema | undefined)[]): SchemaRenderer {
   const components: Json = {};
-  const sent = new Set<string>();
-  namesIn(requests, sent);
+  const requestNames = new Set<string>();
+  collectNames(requests, requestNames);
 
-  const show = (value: unknown, isRequest: boolean): unknown => {
-    if (Array.isArray(value)) return value.map((each) => show(each, isRequest));
+  const render = (value: unknown, isRequest: boolean): unknown => {
+    if (Array.isArray(value)) return value.map((each) => render(each, isRequest));
     if (!isObject(value)) return value;
     const { $id, ...keywords } = value;
-    const asRequest = typeof $id === 'string' ? sent.has($id) : isRequest;
-    const body = showKeywords(asRequest ? plain(keywords) : keywords, asRequest);
+    const asRequest = typeof $id === 'string' ? requestNames.has($id) : isRequest;
+    const body = renderKeywords(asRequest ? restrictToPlainData(keywords) : keywords, asRequest);
     if (typeof $id !== 'string') return body;
     components[$id] = body;
     return { $ref: `#/components/schemas/${$id}` };
   };
 
-  const anything = (value: unknown, isRequest: boolean): unknown => {
-    if (!isRequest || !isAny(value)) return show(value, isRequest);
+  const renderNested = (value: unknown, isRequest: boolean): unknown => {
+    if (!isRequest || !isAny(value)) return render(value, isRequest);
     components[plainData] = plainDataSchema;
     return plainDataRef;
   };
 
-  const showEach = (fields: unknown, isRequest: boolean) =>
-    Object.fromEntries(Object.entries(fields as Json).map(([name, each]) => [name, anything(each, isRequest)]));
+  const renderFields = (fields: unknown, isRequest: boolean) =>
+    Object.fromEntries(Object.entries(fields as Json).map(([name, each]) => [name, renderNested(each, isRequest)]));
 
   /** Converts nested schemas; other keywords are values and stay as they are. */
-  const showKeywords = (schema: Json, isRequest: boolean): Json =>
+  const renderKeywords = (schema: Json, isRequest: boolean): Json =>
     Object.fromEntries(
       Object.entries(schema).map(([keyword, value]) => {
-        if (keyword === 'properties' || keyword === 'patternProperties') return [keyword, showEach(value, isRequest)];
-        if (keyword === 'items' || keyword === 'additionalProperties') return [keyword, anything(value, isRequest)];
-        return [keyword, show(value, isRequest)];
+        if (keyword === 'properties' || keyword === 'patternProperties')
+          return [keyword, renderFields(value, isRequest)];
+        if (keyword === 'items' || keyword === 'additionalProperties') return [keyword, renderNested(value, isRequest)];
+        return [keyword, render(value, isRequest)];
       }),
     );
 
   return {
     components,
-    request: (schema) => show(schema, true),
-    reply: (schema) => show(schema, false),
+    request: (schema) => render(schema, true),
+    reply: (schema) => render(schema, false),
   };
 }

@@ -7,10 +7,7 @@ import type { Pool, PoolDocument } from '../pool.ts';
 
 export const maskedValue = '[masked: admins only]';
 
-/**
- * Field names in `spec` of any driver. A variable that refers to a stored secret shows the secret's
- * name.
- */
+/** Field names in `spec` of any driver. */
 const scriptFields = ['setup', 'prepare', 'clean'] as const;
 
 type Spec = Record<string, unknown>;
@@ -18,6 +15,7 @@ type Spec = Record<string, unknown>;
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** A variable that refers to a stored secret keeps the reference, which holds only a name. */
 const maskEnv = (env: unknown): unknown =>
   isRecord(env)
     ? Object.fromEntries(Object.entries(env).map(([name, value]) => [name, isRecord(value) ? value : maskedValue]))
@@ -56,9 +54,9 @@ export interface Unmasked<T> {
 /** Replaces every marker with the stored value. */
 export function unmaskPool<T extends Maskable>(sent: T, stored: Maskable | undefined): Unmasked<T> {
   const unknown: string[] = [];
-  const restore = (place: string, value: unknown, kept: unknown): unknown => {
+  const restore = (path: string, value: unknown, kept: unknown): unknown => {
     if (!isMasked(value)) return value;
-    if (kept === undefined) unknown.push(place);
+    if (kept === undefined) unknown.push(path);
     return kept;
   };
   const unmaskSpec = (spec: Spec): Spec => {
@@ -80,9 +78,9 @@ export function unmaskPool<T extends Maskable>(sent: T, stored: Maskable | undef
     ...sent,
     ...(sent.spec && { spec: unmaskSpec(sent.spec) }),
     ...(sent.requires && {
-      requires: sent.requires.map((each, at) => ({
+      requires: sent.requires.map((each, index) => ({
         ...each,
-        check: restore(`/body/requires/${at}/check`, each.check, checks.get(each.name)) as string,
+        check: restore(`/body/requires/${index}/check`, each.check, checks.get(each.name)) as string,
       })),
     }),
   };

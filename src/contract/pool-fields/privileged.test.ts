@@ -21,7 +21,7 @@ const refused = (after: PoolDocument, before?: PoolDocument, may = {}) =>
 
 const withSpec = (change: Record<string, unknown>): PoolDocument => ({ ...ec2, spec: { ...ec2.spec, ...change } });
 
-test('allows fields that stay unchanged', () => {
+test('allows unchanged privileged fields, and changes of other fields', () => {
   expect(refused({ ...ec2, max_nodes: 5, budgets: { provision_seconds: 60 } }, ec2)).toEqual([]);
   expect(refused(withSpec({ instance_type: 't3.large', spot: true }), ec2)).toEqual([]);
   expect(refused({ driver: 'external', requires: [], probe: { allow_private: false } })).toEqual([]);

@@ -12,9 +12,9 @@ interface PrivilegedField {
   path: readonly string[];
   /** For lists of objects: the field that is compared with the allowed values. */
   item?: string;
-  /** Objects without that field are allowed: its default grants nothing. */
+  /** Objects without the field `item` are allowed, because its default grants nothing. */
   is_item_optional?: true;
-  /** The list under `operators_may` that allows values; null if only an admin may set it. */
+  /** The list under `operators_may` that allows values; null if only an admin may set the field. */
   allowed_by: OperatorList | null;
   reason: string;
 }
@@ -41,14 +41,14 @@ export type OperatorList = (typeof operatorLists)[number];
 /** Values that operators may set; `*` in a list allows every value. */
 export type OperatorsMay = Partial<Record<OperatorList, readonly string[]>>;
 
-const ec2 = (field: string, allowed_by: OperatorList, reason: string): PrivilegedField => ({
+const ec2Field = (field: string, allowed_by: OperatorList, reason: string): PrivilegedField => ({
   driver: 'ec2',
   path: ['spec', field],
   allowed_by,
   reason,
 });
-const runsOnMachine = "it runs on machines that have the pool's IAM role";
-const onThisHost = "it runs on the control plane's own host";
+const runsOnMachineReason = "it runs on machines that have the pool's IAM role";
+const runsOnThisHostReason = "it runs on the control plane's own host";
 
 export const privilegedFields: readonly PrivilegedField[] = [
   {
@@ -76,20 +76,24 @@ export const privilegedFields: readonly PrivilegedField[] = [
     allowed_by: null,
     reason: 'it lets a join token alone take the name of a live process',
   },
-  { driver: 'local', path: ['spec'], allowed_by: null, reason: onThisHost },
-  { driver: 'docker', path: ['spec'], allowed_by: null, reason: onThisHost },
-  ec2('iam_instance_profile', 'iam_instance_profiles', 'it gives the machines an IAM role'),
-  ec2('image_id', 'image_ids', 'the image decides what runs on the machines'),
-  ec2('subnet_id', 'subnet_ids', 'it decides which network the machines are in'),
-  ec2('security_group_ids', 'security_group_ids', 'they decide who reaches the machines, and whom those reach'),
-  ec2('key_name', 'key_names', 'its owner may sign in to the machines'),
-  ec2(
+  { driver: 'local', path: ['spec'], allowed_by: null, reason: runsOnThisHostReason },
+  { driver: 'docker', path: ['spec'], allowed_by: null, reason: runsOnThisHostReason },
+  ec2Field('iam_instance_profile', 'iam_instance_profiles', 'it gives the machines an IAM role'),
+  ec2Field('image_id', 'image_ids', 'the image decides what runs on the machines'),
+  ec2Field('subnet_id', 'subnet_ids', 'it decides which network the machines are in'),
+  ec2Field(
+    'security_group_ids',
+    'security_group_ids',
+    'they decide who can reach the machines, and what the machines can reach',
+  ),
+  ec2Field('key_name', 'key_names', 'the owner of the key may sign in to the machines'),
+  ec2Field(
     'metadata_tokens',
     'metadata_tokens',
     "it decides how easily the credentials of the machines' IAM role can be stolen",
   ),
-  ec2('tags', 'tags', 'access policies of the account may go by tags'),
-  ...['prepare', 'setup', 'command', 'clean', 'env'].map((field) => ec2(field, 'scripts', runsOnMachine)),
+  ec2Field('tags', 'tags', 'access policies of the account may depend on tags'),
+  ...['prepare', 'setup', 'command', 'clean', 'env'].map((field) => ec2Field(field, 'scripts', runsOnMachineReason)),
   {
     driver: 'aks',
     path: ['spec', 'subscription_id'],
@@ -100,7 +104,7 @@ export const privilegedFields: readonly PrivilegedField[] = [
     driver: 'aks',
     path: ['spec', 'resource_group'],
     allowed_by: 'resource_groups',
-    reason: 'it puts clusters beside what others own',
+    reason: 'it can put clusters into a resource group of others',
   },
   {
     driver: 'aks',
@@ -114,7 +118,7 @@ export const privilegedFields: readonly PrivilegedField[] = [
     path: ['spec', 'roles'],
     item: 'principal_id',
     allowed_by: 'role_principal_ids',
-    reason: 'it decides who is given the role',
+    reason: 'it decides who gets the role',
   },
   {
     driver: 'aks',
@@ -122,13 +126,13 @@ export const privilegedFields: readonly PrivilegedField[] = [
     item: 'scope',
     is_item_optional: true,
     allowed_by: 'role_scopes',
-    reason: 'it gives the role on more than the cluster',
+    reason: 'it can extend the role beyond the cluster',
   },
 ];
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 
-const at = (document: unknown, path: readonly string[]): unknown =>
+const valueAt = (document: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((value, name) => (isRecord(value) ? value[name] : undefined), document);
 
 const asText = (value: unknown): string => (typeof value === 'string' ? value : canonicalJson(value));
@@ -139,7 +143,7 @@ function valuesOf(value: unknown, item?: string): string[] {
   return value.map((each) => asText(item !== undefined && isRecord(each) ? each[item] : each));
 }
 
-const withItem = (value: unknown, item: string | undefined): unknown =>
+const selectItems = (value: unknown, item: string | undefined): unknown =>
   Array.isArray(value) && item !== undefined
     ? value.filter((each) => isRecord(each) && each[item] !== undefined)
     : value;
@@ -148,7 +152,7 @@ function isAllowed(field: PrivilegedField, whole: unknown, may: OperatorsMay): b
   const { allowed_by, item, is_item_optional } = field;
   const list = allowed_by === null ? [] : (may[allowed_by] ?? []);
   if (list.includes('*')) return true;
-  const value = is_item_optional ? withItem(whole, item) : whole;
+  const value = is_item_optional ? selectItems(whole, item) : whole;
   if (is_item_optional && (value === undefined || (Array.isArray(value) && value.length === 0))) return true;
   const values = value === undefined ? [] : valuesOf(value, item);
   // An empty list must not pass as allowed, because it would remove values that an admin set.
@@ -156,11 +160,12 @@ function isAllowed(field: PrivilegedField, whole: unknown, may: OperatorsMay): b
 }
 
 /** Whether a value grants nothing because it is absent, empty or off, as in a new pool. */
-const isNothing = (value: unknown): boolean =>
+const grantsNothing = (value: unknown): boolean =>
   value === undefined || value === false || (isRecord(value) && Object.keys(value).length === 0);
 
-const sameValue = (a: unknown, b: unknown): boolean =>
-  (isNothing(a) && isNothing(b)) || (a !== undefined && b !== undefined && canonicalJson(a) === canonicalJson(b));
+const isSameValue = (a: unknown, b: unknown): boolean =>
+  (grantsNothing(a) && grantsNothing(b)) ||
+  (a !== undefined && b !== undefined && canonicalJson(a) === canonicalJson(b));
 
 export interface RefusedField {
   field: string;
@@ -170,7 +175,7 @@ export interface RefusedField {
 }
 
 /**
- * Returns the privileged fields that an operator must not set like this. Unchanged fields are not
+ * Returns the privileged fields whose new value an operator may not set. Unchanged fields are not
  * included.
  */
 export function refusedFields(
@@ -181,8 +186,8 @@ export function refusedFields(
   return privilegedFields
     .filter(({ driver }) => driver === null || driver === after.driver)
     .filter((field) => {
-      const value = at(after, field.path);
-      return !sameValue(at(before, field.path), value) && !isAllowed(field, value, may);
+      const value = valueAt(after, field.path);
+      return !isSameValue(valueAt(before, field.path), value) && !isAllowed(field, value, may);
     })
     .map(({ path, reason, allowed_by }) => ({
       field: path.join('.'),

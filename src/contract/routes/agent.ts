@@ -1,10 +1,10 @@
-/** Routes of agents. */
+/** Routes of agents and relays. */
 
 import * as agent from '../agent/agent.ts';
 import { readBootReport } from '../agent/boot-report/read.ts';
 import { IdParams } from '../primitives.ts';
 import type { Refusal, RouteDeclaration } from '../route.ts';
-import { instance, instanceOrExpired, instanceOrFormer, instanceOrRelay, open } from '../security/access.ts';
+import { instance, instanceOrExpired, instanceOrFormer, instanceOrRelay, publicAccess } from '../security/access.ts';
 
 const megabyte = 1024 * 1024;
 
@@ -23,7 +23,7 @@ export const agentRoutes = {
     path: '/v1/agent/bundle',
     summary: 'Download the agent, for machines that fetch it at their first boot',
     tag: 'agent',
-    access: open,
+    access: publicAccess,
     query: agent.BundleQuery,
     problems: ['not_found'],
     success: 200,

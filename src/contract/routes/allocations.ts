@@ -1,4 +1,4 @@
-/** Routes of allocations: create, read, release, retry. */
+/** Routes of allocations: create, read, release, retry, other actions. */
 
 import * as allocation from '../allocation.ts';
 import * as action from '../allocation-action.ts';
@@ -14,6 +14,7 @@ export const allocationRoutes = {
     summary: 'Claim a node of a pool',
     tag: 'allocations',
     access: operator,
+    new_work: true,
     body: allocation.AllocationCreate,
     problems: ['pool_not_found', 'pool_paused', 'pool_full'],
     success: 202,

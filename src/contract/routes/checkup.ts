@@ -22,6 +22,8 @@ export const checkupRoutes = {
     summary: 'Send a ping task to the agent of a node, or return the one in progress',
     tag: 'nodes',
     access: fleetOperator,
+    after_restore: true,
+    new_work: true,
     params: IdParams,
     body: checkup.PingRequest,
     body_optional: true,

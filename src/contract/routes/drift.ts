@@ -1,4 +1,4 @@
-/** Routes of findings: read and decide. */
+/** Routes of findings: read and decide. Also compares rows with their evidence. */
 
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
@@ -22,6 +22,7 @@ export const driftRoutes = {
     summary: 'Rebuild node and allocation rows from evidence, page by page, and list those that differ',
     tag: 'supervision',
     access: fleetViewer,
+    new_work: true,
     query: finding.VerifyQuery,
     success: 200,
     reply: finding.StoreVerified,

@@ -1,4 +1,4 @@
-/** Routes of evidence: timeline, audit, live stream. */
+/** Routes of evidence: search, timeline, verification, export, audit, live stream. */
 import { Type } from 'typebox';
 import * as evidence from '../evidence/evidence.ts';
 import * as exported from '../evidence/evidence-export.ts';
@@ -6,7 +6,7 @@ import * as seals from '../evidence/evidence-seals.ts';
 import * as find from '../fleet/find.ts';
 import { Id, Name, paging, strict } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
-import { fleetOperator, fleetViewer, open, operator, viewer } from '../security/access.ts';
+import { fleetOperator, fleetViewer, operator, publicAccess, viewer } from '../security/access.ts';
 
 const StreamQuery = Type.Object(
   {
@@ -52,6 +52,8 @@ export const evidenceRoutes = {
     summary: 'Post facts that an ingress, a deploy tool or another program observed',
     tag: 'evidence',
     access: operator,
+    after_restore: true,
+    new_work: true,
     body: evidence.OutsideFacts,
     body_limit_bytes: 1024 * 1024,
     success: 201,
@@ -63,6 +65,7 @@ export const evidenceRoutes = {
     summary: 'Compare evidence with its signed checkpoints, page by page',
     tag: 'evidence',
     access: fleetViewer,
+    new_work: true,
     query: seals.EvidenceVerifyQuery,
     success: 200,
     reply: seals.EvidenceVerified,
@@ -73,6 +76,7 @@ export const evidenceRoutes = {
     summary: 'Sealed evidence with its position in the chain, and the checkpoints that sign it',
     tag: 'evidence',
     access: fleetOperator,
+    new_work: true,
     query: exported.EvidenceExportQuery,
     success: 200,
     reply: exported.EvidenceExport,
@@ -82,7 +86,7 @@ export const evidenceRoutes = {
     path: '/v1/keys',
     summary: 'Public keys that sign checkpoints and certificates',
     tag: 'evidence',
-    access: open,
+    access: publicAccess,
     success: 200,
     reply: seals.EvidenceKeys,
   },
@@ -102,6 +106,7 @@ export const evidenceRoutes = {
     summary: 'Live changes as server-sent events; after `reset`, read lists and rows again',
     tag: 'evidence',
     access: viewer,
+    new_work: true,
     query: StreamQuery,
     success: 200,
     reply_type: 'text/event-stream',

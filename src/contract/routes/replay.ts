@@ -11,6 +11,7 @@ export const replayRoutes = {
     summary: 'Which recorded decisions would differ under a proposed policy; changes nothing',
     tag: 'supervision',
     access: fleetViewer,
+    new_work: true,
     body: ReplayRequest,
     reads_only: true,
     problems: [

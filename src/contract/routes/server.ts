@@ -1,8 +1,9 @@
-/** Routes of the server: health, readiness, metrics, counts. */
+/** Routes of the server: health, readiness, metrics, settings, status, log level, counts. */
 
 import * as overview from '../fleet/overview.ts';
+import * as status from '../fleet/server-status.ts';
 import type { RouteDeclaration } from '../route.ts';
-import { admin, fleetOperator, fleetViewer, open } from '../security/access.ts';
+import { admin, fleetOperator, fleetViewer, publicAccess } from '../security/access.ts';
 
 export const serverRoutes = {
   'task-key-rotate': {
@@ -20,7 +21,7 @@ export const serverRoutes = {
     path: '/healthz',
     summary: 'Whether the process is alive and, with a nonce, proof of its identity',
     tag: 'server',
-    access: open,
+    access: publicAccess,
     query: overview.HealthQuery,
     success: 200,
     reply: overview.Health,
@@ -30,7 +31,7 @@ export const serverRoutes = {
     path: '/readyz',
     summary: 'Whether the server can serve requests',
     tag: 'server',
-    access: open,
+    access: publicAccess,
     success: 200,
     also_answers: { 503: 'The server cannot serve now; `checks` says why' },
     reply: overview.Readiness,
@@ -52,6 +53,26 @@ export const serverRoutes = {
     access: fleetOperator,
     success: 200,
     reply: overview.EffectiveSettings,
+  },
+  'server-status': {
+    method: 'GET',
+    path: '/v1/status',
+    summary: 'The replica that answers: versions, database, sweeps, disk, certificate and its problems',
+    tag: 'server',
+    access: fleetOperator,
+    success: 200,
+    reply: status.ServerStatus,
+  },
+  'log-level-set': {
+    method: 'POST',
+    path: '/v1/log-level',
+    summary: 'Change the log level of every replica for a while',
+    tag: 'server',
+    access: admin,
+    after_restore: true,
+    body: status.LogLevelRequest,
+    success: 200,
+    reply: status.LogLevelState,
   },
   'overview-get': {
     method: 'GET',

@@ -4,7 +4,7 @@
  */
 import type { Access } from '../route.ts';
 
-export const open: Access = { kind: 'public' };
+export const publicAccess: Access = { kind: 'public' };
 export const viewer: Access = { kind: 'person', role: 'viewer', tenants: 'own' };
 export const operator: Access = { kind: 'person', role: 'operator', tenants: 'own' };
 export const fleetViewer: Access = { kind: 'person', role: 'viewer', tenants: 'none' };

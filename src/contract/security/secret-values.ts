@@ -11,14 +11,14 @@ import { evidenceLayers } from '../evidence/evidence-layers.ts';
 import { maskedValue } from '../pool-fields/masked.ts';
 
 /** Shorter values can be guessed: a reader of stored text sees which guesses were redacted. */
-export const shortestSecret = 16;
+export const minSecretLength = 16;
 
 /**
  * A value needs this many distinct characters: a line of dashes, for example, is common in logs.
  */
-const leastDistinct = 6;
+const minDistinctCharacters = 6;
 
-/** Words that programs read. Statuses are part of the kinds. */
+/** Words that programs read. The kinds of evidence contain the statuses. */
 const reservedWords: readonly string[] = [
   ...evidenceKinds,
   ...evidenceLayers,
@@ -30,10 +30,10 @@ const reservedWords: readonly string[] = [
 
 export type SecretValueProblem = 'reserved_word' | 'too_short' | 'too_uniform';
 
-/** Also checks each line of a multi-line value. */
+/** Returns why the text is unsuitable, or undefined. Checks the whole text, not its lines. */
 export function secretValueProblem(value: string): SecretValueProblem | undefined {
   const lower = value.toLowerCase();
   if (reservedWords.some((word) => word.includes(lower))) return 'reserved_word';
-  if (value.length < shortestSecret) return 'too_short';
-  return new Set(value).size < leastDistinct ? 'too_uniform' : undefined;
+  if (value.length < minSecretLength) return 'too_short';
+  return new Set(value).size < minDistinctCharacters ? 'too_uniform' : undefined;
 }

@@ -71,7 +71,7 @@ export const ConsoleSession = Type.Object(
     role: Role,
     tenant: nullable(Type.String()),
     created_at: Timestamp,
-    last_used_at: Type.String({ ...Timestamp, description: 'To the minute.' }),
+    last_used_at: Type.String({ ...Timestamp, description: 'Accurate to the minute.' }),
     expires_at: Type.String({ ...Timestamp, description: 'The session ends at this time even if it is used.' }),
     idle_expires_at: Type.String({
       ...Timestamp,

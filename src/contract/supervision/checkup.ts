@@ -8,7 +8,7 @@ export const LayerCheck = Type.Object(
   {
     layer: Type.Enum(['credential', 'fence', 'heartbeat', 'claim', 'result']),
     ok: nullable(Type.Boolean({ description: 'Null while the result is not known yet.' })),
-    code: nullable(Type.String({ description: 'A code of the error catalogue; null if nothing is wrong.' })),
+    code: nullable(Type.String({ description: 'A code from docs/reference/errors.md; null if nothing is wrong.' })),
     owner_layer: nullable(OwnerLayer),
     detail_layer: nullable(Type.String()),
     detail: Type.String(),

@@ -1,6 +1,6 @@
 /**
- * Findings on the wire: disagreements, repeated failures and slower boots, with both sides and the
- * available actions.
+ * Findings on the wire: disagreements, repeated failures, slower boots, and doubts about identities
+ * and tokens, each with both sides and advice for the owner.
  */
 import { type Static, Type } from 'typebox';
 import {
@@ -47,8 +47,8 @@ export type Finding = Static<typeof Finding>;
 export const FindingPage = pageOf(Finding, 'FindingPage');
 
 /**
- * A row that differs from its evidence: the differing columns of both. One side is empty if it is
- * missing.
+ * A row that differs from its evidence. `ours` holds the differing columns of the row, `theirs`
+ * what its evidence says of them. One side is empty if it is missing.
  */
 export const RowDifference = Type.Object(
   {

@@ -1,6 +1,6 @@
 /**
- * Residue on the wire: resources upstream without a live owner, since when, their last state, and
- * how they ended.
+ * Residue on the wire: resources at a provider without a live owner, with their last check and how
+ * they were settled.
  */
 import { type Static, Type } from 'typebox';
 import { residueReasons, residueStatuses } from '../../lifecycle/findings/residue.ts';

@@ -1,6 +1,6 @@
 /**
- * Supervision on the wire: the last runs of sweeps, holds of the brake, our own gaps, maintenance
- * windows.
+ * Supervision on the wire: the last runs of sweeps, holds of the brake, gaps in which the control
+ * plane was down, and maintenance windows.
  */
 import { type Static, Type } from 'typebox';
 import { Actor } from '../evidence/evidence.ts';
@@ -9,6 +9,7 @@ import { Labels, Moment, Name, nullable, Reason, strict, Timestamp } from '../pr
 export const SweepRun = Type.Object(
   {
     name: Type.String(),
+    every_seconds: Type.Number({ description: 'The longest time between two runs.' }),
     last_run_at: nullable(Timestamp),
     last_seconds: nullable(Type.Number()),
     lateness_seconds: nullable(
@@ -84,7 +85,7 @@ export const MaintenancePage = Type.Object(
 export const Brake = Type.Object(
   {
     at: Timestamp,
-    /** Whether any verdict is held now. */
+    /** Whether any verdict is held, or a hold pauses launches. */
     holding: Type.Boolean(),
     held: Type.Array(Type.Object({ rule: Type.String(), kind: Type.String(), nodes: Type.Integer() })),
     holds: Type.Array(Hold),

@@ -31,25 +31,26 @@ test("gives the table's reason in other statuses, or names the required statuses
   );
 });
 
+const readOnly = 'Your token is read-only; this needs the role operator.';
+const fleetOnly = 'Only operators of the whole fleet may do this.';
+
 test.each<[ActionCaller['role'], string | null, string | null, string | null]>([
-  ['viewer', null, 'Your token is read-only; this needs the role operator.', 'the same'],
-  ['viewer', 'acme', 'Your token is read-only; this needs the role operator.', 'the same'],
+  ['viewer', null, readOnly, readOnly],
+  ['viewer', 'acme', readOnly, readOnly],
   ['operator', null, null, null],
-  ['operator', 'acme', null, 'Only operators of the whole fleet may do this.'],
+  ['operator', 'acme', null, fleetOnly],
   ['admin', null, null, null],
-  ['admin', 'acme', null, 'Only operators of the whole fleet may do this.'],
+  ['admin', 'acme', null, fleetOnly],
 ])(
-  'a %s of tenant %s may take actions for tenants (%s) and for the fleet (%s)',
+  'gives the reason why a caller (%s, tenant %s) may not take a tenant action (%s) or a fleet action (%s)',
   (role, tenant, whyNotTenant, whyNotFleet) => {
     const visibility = tenant === null ? wholeFleet : tenantOnly(tenant);
     expect(whyNotForCaller('tenant', { role, visibility })).toBe(whyNotTenant);
-    expect(whyNotForCaller('fleet', { role, visibility })).toBe(
-      whyNotFleet === 'the same' ? whyNotTenant : whyNotFleet,
-    );
+    expect(whyNotForCaller('fleet', { role, visibility })).toBe(whyNotFleet);
   },
 );
 
-test('offers every action, and checks the role before the status', () => {
+test('lists every action with its availability, and checks the caller before the status', () => {
   const table = { fill, sink };
   const subject: Subject = { status: 'down', full: false };
   expect(

@@ -47,7 +47,7 @@ export interface ActionCaller {
   visibility: Visibility;
 }
 
-/** Why the caller may not take such an action; null if the caller may. */
+/** Why the caller may not take actions of this owner; null if the caller may. */
 export function whyNotForCaller(owner: ActionOwner, { role, visibility }: ActionCaller): string | null {
   if (role === 'viewer') return 'Your token is read-only; this needs the role operator.';
   return owner === 'fleet' && visibility.kind !== 'fleet' ? 'Only operators of the whole fleet may do this.' : null;

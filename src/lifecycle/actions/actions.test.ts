@@ -11,7 +11,7 @@ import {
   whyNotOnNode,
 } from './actions.ts';
 
-const subject = (over: Partial<ActionSubject> = {}): ActionSubject => ({
+const subject = (overrides: Partial<ActionSubject> = {}): ActionSubject => ({
   status: 'starting',
   node_instance_id: 'inst_1',
   occupancy: 'free',
@@ -22,11 +22,11 @@ const subject = (over: Partial<ActionSubject> = {}): ActionSubject => ({
   instance_fenced: null,
   taken_down_by: null,
   external: false,
-  ...over,
+  ...overrides,
 });
 const operator = { role: 'operator', visibility: wholeFleet } as const;
-const offer = (action: string, over: Partial<ActionSubject> = {}) =>
-  offeredActions(subject(over), operator).find((each) => each.action === action);
+const offer = (action: string, overrides: Partial<ActionSubject> = {}) =>
+  offeredActions(subject(overrides), operator).find((each) => each.action === action);
 
 test('offers every action with its description and availability', () => {
   const offered = offeredActions(subject(), operator);
@@ -68,7 +68,7 @@ const availableWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
   'apply-held-verdict': ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
 };
 
-test.each(nodeActionNames)('%s is available exactly where a transition exists', (action) => {
+test.each(nodeActionNames)('%s is available on a free node exactly in the listed statuses', (action) => {
   const statuses = nodeStatusNames.filter((status) => offer(action, { status })?.open);
   expect(statuses.toSorted()).toEqual(availableWhenFree[action].toSorted());
 });
@@ -117,16 +117,17 @@ describe('a machine in use', () => {
     });
   });
 
-  test('cannot be reactivated while a failed or releasing allocation holds it', () => {
-    const why = {
-      reserved: 'A failed allocation still holds it; release the allocation first.',
-      cleanup: 'Its last allocation left residue that is not proven gone; release the allocation first.',
-    };
-    for (const occupancy of ['reserved', 'cleanup'] as const)
-      expect(offer('reactivate', { status: 'quarantined', occupancy, allocation_status: 'releasing' })).toMatchObject({
-        open: false,
-        why_not: why[occupancy],
-      });
+  test.each([
+    ['reserved', 'failed', 'A failed allocation still holds it; release the allocation first.'],
+    ['cleanup', 'releasing', 'Its last allocation is still being released; wait until the release ends.'],
+    [
+      'cleanup',
+      'release_failed',
+      'Its last allocation left residue that is not proven gone; release the allocation first.',
+    ],
+  ] as const)('cannot be reactivated in %s for a %s allocation', (occupancy, allocation_status, why_not) => {
+    const quarantined = { status: 'quarantined', occupancy, allocation_status } as const;
+    expect(offer('reactivate', quarantined)).toMatchObject({ open: false, why_not });
   });
 
   test('can be reactivated for its active allocation, but not reimaged, retired or re-enrolled', () => {
@@ -153,6 +154,10 @@ describe('a machine in use', () => {
       open: false,
       why_not: 'Its instance is fenced (deleted as residue); re-enroll it, reimage it or retire it.',
     });
+    expect(offer('reactivate', { status: 'quarantined', node_instance_id: null })).toMatchObject({
+      open: false,
+      why_not: 'It has no instance; re-enroll it, reimage it or retire it.',
+    });
   });
 
   test('can be retried only for a waiting allocation', () => {
@@ -165,20 +170,31 @@ describe('a machine in use', () => {
       expect(offer('retry-release', { status, allocation_status: 'release_failed' })?.open, status).toBe(
         status !== 'retired',
       );
-    expect(offer('retry-release')).toMatchObject({ open: false, why_not: 'No release of it has failed.' });
+    expect(offer('retry-release')).toMatchObject({ open: false, why_not: 'No release of its allocation has failed.' });
     expect(offer('retry-release', { allocation_status: 'active' })).toMatchObject({
       open: false,
-      why_not: 'No release of it has failed.',
+      why_not: 'No release of its allocation has failed.',
     });
     expect(offer('retry-release', { allocation_status: 'releasing' })).toMatchObject({
       open: false,
       why_not: 'The release of its allocation is under way; it has not failed.',
     });
   });
+
+  test('offers to force a release only if one runs or has failed', () => {
+    for (const status of nodeStatusNames)
+      for (const allocation_status of ['releasing', 'release_failed'] as const)
+        expect(offer('force-release', { status, allocation_status })?.open, status).toBe(status !== 'retired');
+    for (const allocation_status of [null, 'provisioning', 'active', 'failed'] as const)
+      expect(offer('force-release', { allocation_status })).toMatchObject({
+        open: false,
+        why_not: 'No release of its allocation runs or has failed; release the allocation first.',
+      });
+  });
 });
 
 describe('a machine that lost its credential', () => {
-  const why = (over: Partial<ActionSubject>) => offer('re-enroll', { status: 'offline', ...over })?.why_not;
+  const why = (overrides: Partial<ActionSubject>) => offer('re-enroll', { status: 'offline', ...overrides })?.why_not;
   test('can re-enroll with its allocation if it is external', () => {
     expect(why({ occupancy: 'occupied', external: true })).toBeNull();
     expect(why({ status: 'failed', occupancy: 'reserved', external: true })).toBeNull();
@@ -197,20 +213,9 @@ describe('a machine that lost its credential', () => {
 });
 
 describe('an external machine', () => {
-  test('cannot be reimaged here', () => {
+  test('cannot be reimaged by a driver', () => {
     const offered = offer('reimage', { status: 'ready', external: true });
     expect(offered).toMatchObject({ open: false, why_not: expect.stringContaining('then re-enroll it') });
-  });
-
-  test('offers to force a release only if one runs or has failed', () => {
-    for (const status of nodeStatusNames)
-      for (const allocation_status of ['releasing', 'release_failed'] as const)
-        expect(offer('force-release', { status, allocation_status })?.open, status).toBe(status !== 'retired');
-    for (const allocation_status of [null, 'provisioning', 'active', 'failed'] as const)
-      expect(offer('force-release', { allocation_status })).toMatchObject({
-        open: false,
-        why_not: 'No release of it runs or has failed; release its allocation first.',
-      });
   });
 });
 
@@ -238,7 +243,7 @@ describe('a deadline', () => {
       expect(offer('extend-deadline', { status })?.open, status).toBe(nodeStatuses[status].deadline !== null);
   });
 
-  test('cannot be extended without a deadline or in another status, and the offer says why', () => {
+  test('cannot be extended if it is not set or the status has none, and the offer says why', () => {
     expect(offer('extend-deadline', { deadline_at: null })).toMatchObject({
       open: false,
       why_not: 'It has no deadline.',
@@ -287,14 +292,14 @@ describe('a probe', () => {
 });
 
 describe('diagnostics', () => {
-  test('needs an instance', () => {
+  test('need an instance', () => {
     expect(offer('collect-diagnostics', { node_instance_id: null })).toMatchObject({
       open: false,
       why_not: 'It has no instance.',
     });
   });
 
-  test('are offered in the timeline after the machine is retired', () => {
+  test('of a retired machine cannot be collected, and the offer refers to its timeline', () => {
     expect(offer('collect-diagnostics', { status: 'retired' })).toMatchObject({
       open: false,
       why_not: 'It is retired; its diagnostics were saved before it was removed: see evidence.frozen in its timeline.',

@@ -22,29 +22,29 @@ export interface ActionSubject {
   instance_fenced: string | null;
   /** The unfinished operation that tears the machine down. */
   taken_down_by: string | null;
-  /** The pool is external: no driver launches its machines. */
+  /** Whether the pool is external: no driver launches its machines. */
   external: boolean;
-  /** Supervised through its provider, without an agent. */
+  /** Whether the machine is supervised through its provider, without an agent. */
   agentless?: boolean;
-  /** The agent's key replaced another one without being signed by it. */
+  /** Whether the agent's key replaced another one that did not sign it. */
   key_unproven?: boolean;
-  /** False: a release destroys the machine, so nothing is left to inspect. */
+  /** False if a release destroys the machine, so that nothing is left to inspect. */
   reuse?: boolean;
 }
 
 export type NodeAction = ActionRow<NodeStatus, ActionSubject>;
 
-const inUse: Partial<Record<Occupancy, string>> = {
+const inUseReasons: Partial<Record<Occupancy, string>> = {
   reserved: 'An allocation waits for it; release the allocation first.',
   occupied: 'An allocation uses it; release the allocation first.',
   cleanup: 'Its last allocation is still being released; wait until the release ends.',
 };
 /**
- * A node that was quarantined while an allocation used it can return to that allocation. All other
- * actions need a free node.
+ * A node that was quarantined while an allocation used it can return to that allocation. To
+ * reimage, re-enroll or retire it, release the allocation first.
  */
-const quarantinedInUse: Partial<Record<Occupancy, string>> = {
-  ...inUse,
+const quarantinedInUseReasons: Partial<Record<Occupancy, string>> = {
+  ...inUseReasons,
   reserved: 'A failed allocation still holds it; release the allocation first.',
   occupied: 'An allocation still uses it. Reactivate the machine to serve it again, or release the allocation first.',
 };
@@ -52,43 +52,46 @@ const quarantinedInUse: Partial<Record<Occupancy, string>> = {
  * People quarantine a machine to inspect it. Advice to release its allocation must therefore warn
  * that the release destroys the machine.
  */
-export const releaseDestroysIt = 'In this pool a release destroys the machine, with everything you could inspect.';
-const whyInUse = ({ status, occupancy, reuse }: ActionSubject) => {
-  if (status !== 'quarantined') return inUse[occupancy] ?? null;
-  const why = quarantinedInUse[occupancy];
-  return why ? `${why}${reuse === false ? ` ${releaseDestroysIt}` : ''}` : null;
+export const releaseDestroysWords = 'In this pool a release destroys the machine, with everything you could inspect.';
+const reasonInUse = ({ status, occupancy, reuse }: ActionSubject) => {
+  if (status !== 'quarantined') return inUseReasons[occupancy] ?? null;
+  const why = quarantinedInUseReasons[occupancy];
+  return why ? `${why}${reuse === false ? ` ${releaseDestroysWords}` : ''}` : null;
 };
 const hasResidue = ({ occupancy, allocation_status }: ActionSubject) =>
   occupancy === 'cleanup' && allocation_status === null;
 const residueWords = ({ external }: ActionSubject) =>
   `Its last allocation left residue that is not proven gone: release that allocation, settle the residue, or ${external ? 'retire it and let the machine join again' : 'reimage or retire the machine'}.`;
 /** Residue does not prevent a teardown: it belongs to no allocation, and a teardown removes it. */
-const whyNotTearDown = (subject: ActionSubject) => (hasResidue(subject) ? null : whyInUse(subject));
+const reasonAgainstTeardown = (subject: ActionSubject) => (hasResidue(subject) ? null : reasonInUse(subject));
 
 /**
  * A re-enrolled external machine keeps the tenant's data. For other machines the driver would
  * launch a new machine without that data.
  */
-function whyNotEnrol(subject: ActionSubject): string | null {
+function reasonAgainstEnrolment(subject: ActionSubject): string | null {
   const { status, occupancy, external, agentless } = subject;
   if (agentless) return 'No agent runs on it, so it cannot enrol. Reimage it instead.';
   if (hasResidue(subject)) return residueWords(subject);
-  if (occupancy === 'free' || occupancy === 'cleanup' || status === 'quarantined') return whyInUse(subject);
+  if (occupancy === 'free' || occupancy === 'cleanup' || status === 'quarantined') return reasonInUse(subject);
   if (external) return null;
   return occupancy === 'reserved'
     ? 'An allocation waits for it; retry the allocation to get a new instance.'
     : 'Its driver would launch another machine, without the data of its allocation; release the allocation first.';
 }
 
-const whyFenced = ({ instance_fenced }: ActionSubject) =>
-  instance_fenced === null
+function fenceReason({ node_instance_id, instance_fenced }: ActionSubject): string | null {
+  if (node_instance_id === null) return 'It has no instance; re-enroll it, reimage it or retire it.';
+  return instance_fenced === null
     ? null
     : `Its instance is fenced (${instance_fenced}); re-enroll it, reimage it or retire it.`;
+}
 
-const allBut = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
+const statusesExcept = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
 
-/** The answer to a request for diagnostics after the machine is gone. */
-export const frozenWords = 'its diagnostics were saved before it was removed: see evidence.frozen in its timeline.';
+/** Why no diagnostics can be collected from a machine that is gone. */
+export const savedDiagnosticsWords =
+  'its diagnostics were saved before it was removed: see evidence.frozen in its timeline.';
 
 export const nodeActions = {
   retry: {
@@ -114,7 +117,7 @@ export const nodeActions = {
     from: ['draining'],
     // A re-enrolment may have fenced the instance while the node drained. No allocation may get a
     // fenced machine.
-    whyNot: whyFenced,
+    whyNot: fenceReason,
     wrongStatusReasons: {
       quarantined: 'It is empty and quarantined by now; reactivate it instead.',
     },
@@ -122,7 +125,7 @@ export const nodeActions = {
   quarantine: {
     does: 'takes it out of service unchanged, for you to inspect',
     for: 'fleet',
-    from: allBut('quarantined'),
+    from: statusesExcept('quarantined'),
   },
   reactivate: {
     does: 'returns it to service, with its allocation if it has one, once it reports ready',
@@ -130,10 +133,11 @@ export const nodeActions = {
     from: ['quarantined'],
     whyNot: (subject) => {
       if (hasResidue(subject)) return residueWords(subject);
-      if (subject.occupancy === 'reserved') return whyInUse(subject);
+      if (subject.occupancy === 'reserved' || subject.allocation_status === 'releasing') return reasonInUse(subject);
+      // The release has failed, and the machine may still hold the tenant's data.
       if (subject.occupancy === 'cleanup')
         return 'Its last allocation left residue that is not proven gone; release the allocation first.';
-      const fenced = whyFenced(subject);
+      const fenced = fenceReason(subject);
       if (fenced) return fenced;
       return subject.taken_down_by === null
         ? null
@@ -146,20 +150,20 @@ export const nodeActions = {
     from: ['ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
     whyNot: (subject) =>
       subject.external
-        ? `No driver here can image an external machine. ${hasResidue(subject) ? 'Retire it, image it yourself, and let it join again.' : 'Quarantine it, image it yourself, then re-enroll it.'}`
-        : whyNotTearDown(subject),
+        ? `No driver can image an external machine. ${hasResidue(subject) ? 'Retire it, image it yourself, and let it join again.' : 'Quarantine it, image it yourself, then re-enroll it.'}`
+        : reasonAgainstTeardown(subject),
   },
   're-enroll': {
     does: 'lets the machine enrol again as a new instance after it lost its credential, and fences the old one',
     for: 'fleet',
     from: ['offline', 'failed', 'quarantined'],
-    whyNot: whyNotEnrol,
+    whyNot: reasonAgainstEnrolment,
   },
   retire: {
     does: 'tears it down for good, with proof',
     for: 'fleet',
-    from: allBut('cleaning'),
-    whyNot: whyNotTearDown,
+    from: statusesExcept('cleaning'),
+    whyNot: reasonAgainstTeardown,
   },
   'retry-release': {
     does: 'retries the failed release of its allocation now',
@@ -169,7 +173,7 @@ export const nodeActions = {
       if (allocation_status === 'release_failed') return null;
       return allocation_status === 'releasing'
         ? 'The release of its allocation is under way; it has not failed.'
-        : 'No release of it has failed.';
+        : 'No release of its allocation has failed.';
     },
   },
   'force-release': {
@@ -179,7 +183,7 @@ export const nodeActions = {
     whyNot: ({ allocation_status }) =>
       allocation_status === 'releasing' || allocation_status === 'release_failed'
         ? null
-        : 'No release of it runs or has failed; release its allocation first.',
+        : 'No release of its allocation runs or has failed; release the allocation first.',
   },
   'accept-key': {
     does: "accepts the agent's current key, given its fingerprint, so that proofs signed with it count",
@@ -208,7 +212,7 @@ export const nodeActions = {
     does: 'collects diagnostics from its agent and its provider, and stores them as evidence',
     for: 'fleet',
     from: liveNodeStatuses,
-    wrongStatusReasons: { retired: `It is retired; ${frozenWords}` },
+    wrongStatusReasons: { retired: `It is retired; ${savedDiagnosticsWords}` },
     whyNot: ({ node_instance_id }) => (node_instance_id === null ? 'It has no instance.' : null),
   },
 } as const satisfies Record<string, NodeAction>;

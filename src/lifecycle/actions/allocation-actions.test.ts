@@ -12,7 +12,7 @@ import {
   whyNotOnAllocation,
 } from './allocation-actions.ts';
 
-const machine = (over: Partial<ActionSubject> = {}): ActionSubject => ({
+const machine = (overrides: Partial<ActionSubject> = {}): ActionSubject => ({
   status: 'starting',
   node_instance_id: 'inst_1',
   occupancy: 'reserved',
@@ -23,18 +23,18 @@ const machine = (over: Partial<ActionSubject> = {}): ActionSubject => ({
   instance_fenced: null,
   taken_down_by: null,
   external: false,
-  ...over,
+  ...overrides,
 });
-const subject = (over: Partial<AllocationSubject> = {}): AllocationSubject => ({
+const subject = (overrides: Partial<AllocationSubject> = {}): AllocationSubject => ({
   status: 'provisioning',
   deadline_at: new Date(0),
   node_id: 'node_1',
   node: machine(),
-  ...over,
+  ...overrides,
 });
 const operator = { role: 'operator', visibility: wholeFleet } as const;
-const availableIn = (action: AllocationActionName, over: Partial<AllocationSubject> = {}) =>
-  allocationStatusNames.filter((status) => whyNotOnAllocation(action, subject({ ...over, status })) === null);
+const availableIn = (action: AllocationActionName, overrides: Partial<AllocationSubject> = {}) =>
+  allocationStatusNames.filter((status) => whyNotOnAllocation(action, subject({ ...overrides, status })) === null);
 
 test('offers every action with its description and availability', () => {
   for (const status of allocationStatusNames) {
@@ -94,7 +94,7 @@ test.each([
     expect(findEdge(allocationEdges, from, to, by), `${from} → ${to}`).toBeDefined();
 });
 
-test('offers a tenant only the actions on its own claim', () => {
+test('lets a tenant retry and release, and take no other action', () => {
   const own = allocationActionNames.filter((action) => allocationActions[action].for === 'tenant');
   expect(own).toEqual(['retry', 'release', 'retry-release']);
   const offered = offeredAllocationActions(subject({ status: 'failed' }), {
@@ -131,18 +131,18 @@ describe('the reason why an action is not available', () => {
     ['apply-held-verdict', { node: null }, 'It no longer has its machine.'],
     ['apply-held-verdict', { node: null, node_id: null }, 'It has no machine.'],
     ['apply-held-verdict', { node: machine({ held: null }) }, 'Its machine: No verdict is held.'],
-  ])('%s of %j', (action, over, why_not) => {
-    expect(whyNotOnAllocation(action, subject(over))).toBe(why_not);
+  ])('%s of %j', (action, overrides, why_not) => {
+    expect(whyNotOnAllocation(action, subject(overrides))).toBe(why_not);
   });
 
-  test('extend-deadline uses the own deadline of a requested or releasing allocation', () => {
+  test('extend-deadline checks the deadline of the allocation itself while it is requested or releasing', () => {
     for (const status of ['requested', 'releasing'] as const)
       expect(
         whyNotOnAllocation('extend-deadline', subject({ status, node: machine({ deadline_at: null }) })),
       ).toBeNull();
   });
 
-  test("extend-deadline uses the machine's deadline of a provisioning or failed allocation", () => {
+  test('extend-deadline checks the deadline of the machine while the allocation is provisioning or failed', () => {
     for (const status of ['provisioning', 'failed'] as const)
       expect(whyNotOnAllocation('extend-deadline', subject({ status, deadline_at: null }))).toBeNull();
   });

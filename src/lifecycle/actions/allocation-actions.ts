@@ -4,7 +4,7 @@
  */
 import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
 import { type ActionCaller, type ActionRow, type Offer, offersOf, whyNot } from './action-table.ts';
-import { type ActionSubject, frozenWords, type NodeActionName, whyNotOnNode } from './actions.ts';
+import { type ActionSubject, type NodeActionName, savedDiagnosticsWords, whyNotOnNode } from './actions.ts';
 
 export interface AllocationSubject {
   status: AllocationStatus;
@@ -17,8 +17,8 @@ export interface AllocationSubject {
 
 export type AllocationAction = ActionRow<AllocationStatus, AllocationSubject>;
 
-/** The precondition of an action on the allocation's machine. */
-const onMachine =
+/** Builds the precondition of an action on the allocation's machine. */
+const checkOnMachine =
   (action: NodeActionName, reasonIfGone: string) =>
   ({ node_id, node }: AllocationSubject): string | null => {
     if (node_id === null) return 'It has no machine.';
@@ -27,8 +27,8 @@ const onMachine =
     return why && `Its machine: ${why}`;
   };
 
-const goneWords = 'It no longer has its machine';
-const whyNotExtendMachine = onMachine('extend-deadline', `${goneWords}.`);
+const machineGoneWords = 'It no longer has its machine';
+const checkMachineDeadline = checkOnMachine('extend-deadline', `${machineGoneWords}.`);
 
 export const allocationActions = {
   retry: {
@@ -64,7 +64,7 @@ export const allocationActions = {
     from: ['requested', 'provisioning', 'failed', 'releasing'],
     // While the machine comes up or can be rescued, the allocation has the deadline of its machine.
     whyNot: (subject) => {
-      if (subject.status === 'provisioning' || subject.status === 'failed') return whyNotExtendMachine(subject);
+      if (subject.status === 'provisioning' || subject.status === 'failed') return checkMachineDeadline(subject);
       return subject.deadline_at === null ? 'It has no deadline.' : null;
     },
   },
@@ -72,25 +72,25 @@ export const allocationActions = {
     does: "accepts the agent's current key, given its fingerprint, so that proofs signed with it count",
     for: 'fleet',
     from: allocationStatusNames,
-    whyNot: onMachine('accept-key', `${goneWords}.`),
+    whyNot: checkOnMachine('accept-key', `${machineGoneWords}.`),
   },
   'apply-held-verdict': {
     does: 'applies the held verdict on its machine now',
     for: 'fleet',
     from: allocationStatusNames,
-    whyNot: onMachine('apply-held-verdict', `${goneWords}.`),
+    whyNot: checkOnMachine('apply-held-verdict', `${machineGoneWords}.`),
   },
   probe: {
     does: 'probes its machine now and records the result',
     for: 'fleet',
     from: allocationStatusNames,
-    whyNot: onMachine('probe', `${goneWords}.`),
+    whyNot: checkOnMachine('probe', `${machineGoneWords}.`),
   },
   'collect-diagnostics': {
     does: 'collects diagnostics from its machine, and stores them as evidence',
     for: 'fleet',
     from: allocationStatusNames,
-    whyNot: onMachine('collect-diagnostics', `${goneWords}; ${frozenWords}`),
+    whyNot: checkOnMachine('collect-diagnostics', `${machineGoneWords}; ${savedDiagnosticsWords}`),
   },
 } as const satisfies Record<string, AllocationAction>;
 

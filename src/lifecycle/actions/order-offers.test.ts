@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type OrderFacts, orderOffers, repeatedFailureIn } from './order-offers.ts';
+import { findRepeatedFailure, type OrderFacts, orderOffers } from './order-offers.ts';
 
 const offer = (action: string) => ({ action, does: `does ${action}`, open: true, why_not: null });
 const offers = ['retry', 'quarantine', 'retry-release'].map(offer);
@@ -18,7 +18,7 @@ test('puts retry-release first after a failed release', () => {
 });
 
 test('puts retry last after repeated failures of the same kind, and says to change the pool first', () => {
-  const repeated = repeatedFailureIn([failureFinding(overdue, { ...overdue, reason: 'waited 5 s' }, overdue)]);
+  const repeated = findRepeatedFailure([failureFinding(overdue, { ...overdue, reason: 'waited 5 s' }, overdue)]);
   expect(repeated).toEqual({ failures: 3, same_way: true, pool: 'render' });
   const ordered = orderOffers(offers, { repeated, release_failed: false });
   expect(ordered.at(-1)).toMatchObject({
@@ -29,12 +29,15 @@ test('puts retry last after repeated failures of the same kind, and says to chan
 
 test('compares failures by rule and code, and ignores other findings', () => {
   const expectDifferent = (...newest: object[]) => {
-    expect(repeatedFailureIn([failureFinding(...newest)])).toMatchObject({ failures: newest.length, same_way: false });
+    expect(findRepeatedFailure([failureFinding(...newest)])).toMatchObject({
+      failures: newest.length,
+      same_way: false,
+    });
   };
   expectDifferent(noDisk, overdue);
   expectDifferent(noDisk, { ...noDisk, code: 'no_route' });
   expectDifferent(overdue, { ...overdue, by: 'start-deadline' });
   // Failures without a code, recorded by earlier versions, cannot be compared.
   expectDifferent({ by: 'provision-deadline', reason: 'late' }, { by: 'provision-deadline', reason: 'late' });
-  expect(repeatedFailureIn([{ kind: 'drift', pool: 'render', theirs: { state: 'absent' } }])).toBeNull();
+  expect(findRepeatedFailure([{ kind: 'drift', pool: 'render', theirs: { state: 'absent' } }])).toBeNull();
 });

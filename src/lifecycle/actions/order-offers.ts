@@ -4,10 +4,10 @@
  */
 import type { Offer } from './action-table.ts';
 
-/** A machine failed to come up so often that there is an open finding about it. */
+/** The open finding that a machine repeatedly failed to come up. */
 export interface RepeatedFailure {
   failures: number;
-  /** Every failure had the same rule and code. */
+  /** Whether every failure had the same rule and code. */
   same_way: boolean;
   pool: string;
 }
@@ -24,7 +24,7 @@ interface Failure {
   code?: unknown;
 }
 
-export function repeatedFailureIn(findings: readonly FailureFinding[]): RepeatedFailure | null {
+export function findRepeatedFailure(findings: readonly FailureFinding[]): RepeatedFailure | null {
   const finding = findings.find(({ kind }) => kind === 'repeat-failure');
   const { failures, newest } = finding?.theirs ?? {};
   if (!finding?.pool || typeof failures !== 'number' || !Array.isArray(newest)) return null;

@@ -6,7 +6,7 @@ import {
   bulkAction,
   bulkActionNames,
   judgeTarget,
-  maxUnderWay,
+  maxInProgress,
   nextRecoveryMove,
   type RecoveryFacts,
   whyNotInBulk,
@@ -53,9 +53,9 @@ describe('the next move of a recovery', () => {
   });
 
   it('limits the targets in progress', () => {
-    const full = { ...restPhase, per_minute: 6000, acting: maxUnderWay };
+    const full = { ...restPhase, per_minute: 6000, acting: maxInProgress };
     expect(nextRecoveryMove(full).act).toBe(0);
-    expect(nextRecoveryMove({ ...full, acting: maxUnderWay - 2 }).act).toBe(2);
+    expect(nextRecoveryMove({ ...full, acting: maxInProgress - 2 }).act).toBe(2);
   });
 
   it('never exceeds the rate in any minute, and reaches all targets', () => {
@@ -96,7 +96,7 @@ describe('the next check of a recovery', () => {
 
   it('comes less and less often while the recovery only waits', () => {
     const waits = { ...restPhase, acted_last_minute: 1, seconds_since_act: 8 };
-    expect(nextRecoveryMove({ ...waits, acting: maxUnderWay }).wait_seconds).toBe(2);
+    expect(nextRecoveryMove({ ...waits, acting: maxInProgress }).wait_seconds).toBe(2);
     expect(nextRecoveryMove({ ...waits, waiting: 0, acting: 1 }).wait_seconds).toBe(2);
     expect(nextRecoveryMove({ ...waits, failed: 3, acting: 1 }).wait_seconds).toBe(2);
     expect(nextRecoveryMove({ ...waits, waiting: 0, acting: 1, seconds_since_act: 400 }).wait_seconds).toBe(10);
@@ -104,7 +104,7 @@ describe('the next check of a recovery', () => {
 
   it('comes soon after the recovery acted on the last target or reached its limit', () => {
     expect(nextRecoveryMove({ ...restPhase, waiting: 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
-    expect(nextRecoveryMove({ ...restPhase, acting: maxUnderWay - 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
+    expect(nextRecoveryMove({ ...restPhase, acting: maxInProgress - 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
   });
 
   it('comes when the rate allows the remaining targets', () => {
@@ -121,32 +121,32 @@ describe('the result of a target', () => {
   const facts = { status: 'releasing', status_since: later, acted_at, operation_status: 'running' } as const;
 
   it.each([
-    ['releasing', facts, undefined],
-    ['released', { ...facts, status: 'released' }, 'recovered'],
-    ['released before its turn', { ...facts, status: 'released', acted_at: null }, 'recovered'],
-    ['failed before its turn', { ...facts, status: 'release_failed', acted_at: null }, undefined],
-    ['failed before it was acted on', { ...facts, status: 'release_failed', status_since: earlier }, undefined],
-    ['failed again', { ...facts, status: 'release_failed' }, 'failed'],
-    ['failed again, and tried by a rule since', { ...facts, operation_status: 'failed' }, 'failed'],
-  ] as const)('of %s is decided', (_, target, outcome) => {
+    ['is releasing', undefined, facts],
+    ['is released', 'recovered', { ...facts, status: 'released' }],
+    ['was released before its turn', 'recovered', { ...facts, status: 'released', acted_at: null }],
+    ['waits for its turn', undefined, { ...facts, status: 'release_failed', acted_at: null }],
+    ['has not failed since the action', undefined, { ...facts, status: 'release_failed', status_since: earlier }],
+    ['failed again', 'failed', { ...facts, status: 'release_failed' }],
+    ['is releasing, but its operation failed', 'failed', { ...facts, operation_status: 'failed' }],
+  ] as const)('that %s: %s', (_, outcome, target) => {
     expect(judgeTarget('retry-release', target)).toBe(outcome);
   });
 
-  it('is recovered only if it entered a status in which the action can start after the action', () => {
+  it('is not recovered in a status where the action can start, unless it entered the status after the action', () => {
     const ready = { ...facts, status: 'ready' } as const;
     expect(judgeTarget('reimage', { ...ready, status_since: earlier })).toBe(undefined);
     expect(judgeTarget('reimage', { ...ready, acted_at: null })).toBe(undefined);
     expect(judgeTarget('reimage', ready)).toBe('recovered');
   });
 
-  it.each(bulkActionNames)('of %s is unambiguous: no status is recovered and also failed or under way', (action) => {
+  it.each(bulkActionNames)('by %s is unambiguous: no status is recovered and also failed or under way', (action) => {
     const { from, under_way, recovered, failed } = bulkAction(action);
     expect(recovered.filter((status) => failed.includes(status) || under_way.includes(status))).toEqual([]);
     expect(under_way.filter((status) => from.includes(status))).toEqual([]);
   });
 });
 
-describe('a bulk action is refused', () => {
+describe('a bulk action', () => {
   const failed: ActionSubject = {
     status: 'failed',
     node_instance_id: 'inst_1',
@@ -162,18 +162,18 @@ describe('a bulk action is refused', () => {
   const running = { paused: false };
   const paused = { paused: true };
 
-  it('if it launches machines in a paused or deleted pool', () => {
+  it('is refused if it launches machines in a paused or deleted pool', () => {
     expect(whyNotInBulk('retry', failed, running)).toBe(null);
     expect(whyNotInBulk('retry', failed, paused)).toMatch(/paused/);
     expect(whyNotInBulk('retry', failed, null)).toMatch(/deleted; retire it/);
   });
 
-  it('but not because of the pool if it launches no machine', () => {
+  it('is accepted in a paused or deleted pool if it launches no machine', () => {
     const quarantined: ActionSubject = { ...failed, status: 'quarantined', occupancy: 'free' };
     for (const pool of [running, paused, null]) expect(whyNotInBulk('retire', quarantined, pool)).toBe(null);
   });
 
-  it('because of the status of the machine rather than its pool', () => {
+  it('is refused with the status of the machine as the reason, before its pool is checked', () => {
     const serving: ActionSubject = { ...failed, status: 'ready' };
     const why = whyNotInBulk('retry', serving, running);
     expect(why).not.toBe(null);

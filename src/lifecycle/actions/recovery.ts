@@ -25,7 +25,7 @@ interface BulkAction<Status> {
   launches?: true;
 }
 
-const onAllocations = {
+const allocationBulkActions = {
   'retry-release': {
     does: 'retries failed releases',
     from: ['release_failed'],
@@ -35,7 +35,7 @@ const onAllocations = {
   },
 } as const satisfies Record<string, BulkAction<AllocationStatus>>;
 
-const onNodes = {
+const nodeBulkActions = {
   retry: {
     does: 'retries failed machines with a new instance',
     from: nodeActions.retry.from,
@@ -75,14 +75,17 @@ const onNodes = {
   },
 } as const satisfies Record<string, BulkAction<NodeStatus>>;
 
-export type AllocationBulkAction = keyof typeof onAllocations;
-export type NodeBulkAction = keyof typeof onNodes;
+export type AllocationBulkAction = keyof typeof allocationBulkActions;
+export type NodeBulkAction = keyof typeof nodeBulkActions;
 export type BulkActionName = AllocationBulkAction | NodeBulkAction;
 
 export const isAboutAllocations = (action: BulkActionName): action is AllocationBulkAction =>
-  Object.hasOwn(onAllocations, action);
+  Object.hasOwn(allocationBulkActions, action);
 
-const table: Record<BulkActionName, BulkAction<AllocationStatus | NodeStatus>> = { ...onAllocations, ...onNodes };
+const table: Record<BulkActionName, BulkAction<AllocationStatus | NodeStatus>> = {
+  ...allocationBulkActions,
+  ...nodeBulkActions,
+};
 export const bulkActionNames = Object.keys(table) as BulkActionName[];
 export const isBulkAction = (action: string): action is BulkActionName => Object.hasOwn(table, action);
 export const bulkAction = (action: BulkActionName): BulkAction<AllocationStatus | NodeStatus> => table[action];
@@ -107,7 +110,7 @@ export const recoveryDefaults = { canary: 1, per_minute: 60, stop_after_failures
  * The number of targets in progress at once. With more, the targets would compete with each other,
  * and all of them would have started before the first failure is known.
  */
-export const maxUnderWay = 20;
+export const maxInProgress = 20;
 
 export interface TargetFacts {
   status: AllocationStatus | NodeStatus;
@@ -148,9 +151,9 @@ export interface RecoveryFacts {
 export interface RecoveryMove {
   /** How many targets to act on now. */
   act: number;
-  /** Too many targets failed, so the recovery acts on no more. */
+  /** Whether too many targets failed, so that the recovery acts on no more. */
   stop: boolean;
-  /** The phase is complete. */
+  /** Whether the phase is complete. */
   over: boolean;
   /** When to check again. */
   wait_seconds: number;
@@ -162,7 +165,7 @@ const canaryFailures = 1;
 /** At most one second's worth of targets at once. A minute's worth at once would defeat the cap. */
 const burstOf = ({ per_minute }: RecoveryFacts) => Math.max(1, Math.floor(per_minute / 60));
 
-function rateRoom(facts: RecoveryFacts): number {
+function computeRateRoom(facts: RecoveryFacts): number {
   const { per_minute, acted_last_minute, seconds_since_act } = facts;
   const burst = burstOf(facts);
   const accrued = seconds_since_act === null ? burst : Math.floor((seconds_since_act * per_minute) / 60);
@@ -171,20 +174,20 @@ function rateRoom(facts: RecoveryFacts): number {
 
 const minWaitSeconds = 0.25;
 const maxWaitSeconds = 10;
-const boundedWait = (seconds: number) => Math.min(maxWaitSeconds, Math.max(minWaitSeconds, seconds));
+const boundWait = (seconds: number) => Math.min(maxWaitSeconds, Math.max(minWaitSeconds, seconds));
 
 export function nextRecoveryMove(facts: RecoveryFacts): RecoveryMove {
   const { phase, waiting, acting, failed, per_minute } = facts;
   const stop = failed >= (phase === 'canary' ? canaryFailures : facts.stop_after_failures);
-  const act = stop ? 0 : Math.max(0, Math.min(waiting, maxUnderWay - acting, rateRoom(facts)));
+  const act = stop ? 0 : Math.max(0, Math.min(waiting, maxInProgress - acting, computeRateRoom(facts)));
   const idleSeconds = act > 0 ? 0 : (facts.seconds_since_act ?? 0);
-  const isRateLimited = !stop && waiting > act && acting + act < maxUnderWay;
+  const isRateLimited = !stop && waiting > act && acting + act < maxInProgress;
   const untilRateAllows = (Math.min(burstOf(facts), waiting - act) * 60) / per_minute - idleSeconds;
   return {
     act,
     stop,
     over: acting === 0 && (stop || waiting === 0),
     // A recovery that only waits for targets in progress polls less and less often.
-    wait_seconds: boundedWait(isRateLimited ? untilRateAllows : idleSeconds / 4),
+    wait_seconds: boundWait(isRateLimited ? untilRateAllows : idleSeconds / 4),
   };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { stageStarts } from './boot-chart.ts';
+import { computeStageStarts } from './boot-chart.ts';
 
 test('places stages in sequence, and sub-stages inside their parent', () => {
   const stages = [
@@ -8,7 +8,7 @@ test('places stages in sequence, and sub-stages inside their parent', () => {
     { name: 'drivers', seconds: 200, parent: 'set-up' },
     { name: 'weights', seconds: 100, parent: 'set-up' },
   ];
-  expect(stageStarts(stages)).toEqual([0, 100, 100, 300]);
+  expect(computeStageStarts(stages)).toEqual([0, 100, 100, 300]);
 });
 
 test('uses reported start times', () => {
@@ -17,7 +17,7 @@ test('uses reported start times', () => {
     { name: 'b', seconds: 10, started_at: '2026-01-01T00:00:30Z' },
     { name: 'c', seconds: 1 },
   ];
-  expect(stageStarts(stages)).toEqual([0, 30, 40]);
+  expect(computeStageStarts(stages)).toEqual([0, 30, 40]);
 });
 
 test('uses a reported offset, and places the next stage after that one', () => {
@@ -25,7 +25,7 @@ test('uses a reported offset, and places the next stage after that one', () => {
     { name: 'a', seconds: 2, starts_seconds: 4.5 },
     { name: 'b', seconds: 1 },
   ];
-  expect(stageStarts(stages)).toEqual([4.5, 6.5]);
+  expect(computeStageStarts(stages)).toEqual([4.5, 6.5]);
 });
 
 test('places sub-stages in sequence if their parent is not reported', () => {
@@ -33,7 +33,7 @@ test('places sub-stages in sequence if their parent is not reported', () => {
     { name: 'config-scripts_user', seconds: 381, parent: 'modules-final' },
     { name: 'config-growpart', seconds: 30, parent: 'init-network' },
   ];
-  expect(stageStarts(stages)).toEqual([0, 381]);
+  expect(computeStageStarts(stages)).toEqual([0, 381]);
 });
 
 test('gives every stage a finite start if parents form a cycle', () => {
@@ -41,6 +41,6 @@ test('gives every stage a finite start if parents form a cycle', () => {
     { name: 'a', seconds: 1, parent: 'b' },
     { name: 'b', seconds: 1, parent: 'a' },
   ];
-  expect(stageStarts(stages).every(Number.isFinite)).toBe(true);
-  expect(stageStarts([])).toEqual([]);
+  expect(computeStageStarts(stages).every(Number.isFinite)).toBe(true);
+  expect(computeStageStarts([])).toEqual([]);
 });

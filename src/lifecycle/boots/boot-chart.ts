@@ -10,12 +10,12 @@ export interface ChartedStage {
 }
 
 /**
- * The start of each stage in seconds. A reported `starts_seconds` is taken as it is; other starts
- * count from the first stage. A stage without a start time follows its predecessor with the same
- * parent, or starts with its parent. A parent that is not reported itself, as in cloud-init's
- * reports, is ignored.
+ * The start of each stage in seconds. A reported `starts_seconds` is taken as it is; a reported
+ * `started_at` counts from the earliest one. A stage without a start time follows its predecessor
+ * with the same parent, or starts with its parent. A parent that is not reported itself, as in
+ * cloud-init's reports, is ignored.
  */
-export function stageStarts(stages: readonly ChartedStage[]): number[] {
+export function computeStageStarts(stages: readonly ChartedStage[]): number[] {
   const stamps = stages.map((stage) => (stage.started_at ? Date.parse(stage.started_at) : Number.NaN));
   const first = Math.min(...stamps.filter((stamp) => !Number.isNaN(stamp)));
   const reportedNames = new Set(stages.map(({ name }) => name));

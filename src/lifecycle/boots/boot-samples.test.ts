@@ -7,7 +7,7 @@ type Change = [from: NodeStatus | 'new', to: NodeStatus, by: Cause];
 const unregistered = (...[from, to, by]: Change) => sampleOf(from, to, by, false);
 const registered = (...[from, to, by]: Change) => sampleOf(from, to, by, true);
 
-describe('a boot leaves a sample', () => {
+describe('a boot', () => {
   test.for<[...Change, SampleEnd]>([
     ['provisioning', 'starting', 'registration', { phase: 'provision', outcome: 'completed' }],
     ['provisioning', 'starting', 'ensured', { phase: 'provision', outcome: 'completed' }],
@@ -19,26 +19,26 @@ describe('a boot leaves a sample', () => {
     ['provisioning', 'cleaning', 'release', { phase: 'provision', outcome: 'cancelled' }],
     ['starting', 'failed', 'prerequisite-missing', { phase: 'start', outcome: 'cancelled' }],
     ['starting', 'quarantined', 'quarantine', { phase: 'start', outcome: 'cancelled' }],
-  ])('%s → %s by %s', ([from, to, by, sample]) => {
-    for (const had of [true, false]) expect(sampleOf(from, to, by, had)).toEqual(sample);
+  ])('leaves a sample when it changes from %s to %s by %s', ([from, to, by, sample]) => {
+    for (const hadRegistered of [true, false]) expect(sampleOf(from, to, by, hadRegistered)).toEqual(sample);
   });
 
-  test('with the outcome late, if the machine registers after it failed', () => {
+  test('leaves a sample with the outcome late if the machine registers after it failed', () => {
     expect(unregistered('failed', 'starting', 'late-registration')).toEqual({ phase: 'provision', outcome: 'late' });
   });
 
-  test('but no second one, if the machine had registered and failed during start-up', () => {
+  test('leaves no second sample if the machine had registered and failed during start-up', () => {
     expect(registered('failed', 'starting', 'late-registration')).toBeUndefined();
   });
 });
 
 test('samples every change that leaves a phase, and no other change', () => {
-  const leaving = (edge: Edge<NodeStatus>) => edge.from === 'provisioning' || edge.from === 'starting';
+  const leavesPhase = (edge: Edge<NodeStatus>) => edge.from === 'provisioning' || edge.from === 'starting';
   for (const edge of nodeEdges)
     for (const by of edge.by) {
       if (by === 'late-registration') continue;
       const sample = registered(edge.from, edge.to, by);
-      expect(sample !== undefined, `${edge.from} → ${edge.to} by ${by}`).toBe(leaving(edge));
+      expect(sample !== undefined, `${edge.from} → ${edge.to} by ${by}`).toBe(leavesPhase(edge));
       // Only a rule times a boot out; any other end is censored.
       if (sample?.outcome === 'timed_out') expect(causes[by].trigger).toBe('rule');
     }

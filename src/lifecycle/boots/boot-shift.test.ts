@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { moment } from '../../base/clock.ts';
 import { type DatedBoot, findShift, type ShiftQuestion, defaultBootShiftSettings as settings } from './boot-shift.ts';
-import { slowerStages } from './shift-stages.ts';
+import { findSlowerStages } from './shift-stages.ts';
 
 const day = 86_400;
 const from = Date.UTC(2026, 0, 1);
@@ -51,9 +51,9 @@ function fleet(seed: number, count: number, shape: Shape = () => ({}), a_day = b
   });
 }
 
-const detect = (boots: readonly StagedBoot[], over: Partial<ShiftQuestion> = {}) => {
+const detect = (boots: readonly StagedBoot[], overrides: Partial<ShiftQuestion> = {}) => {
   const now = moment((boots.at(-1)?.started_at.getTime() ?? from) + 600_000);
-  return findShift(boots, { now, budget_seconds, settings, is_known: false, ...over });
+  return findShift(boots, { now, budget_seconds, settings, is_known: false, ...overrides });
 };
 
 /** Tests repeatedly while boots arrive, as the sweep does, until a shift is detected. */
@@ -80,14 +80,14 @@ const alarms = (count: number, shape?: Shape) =>
   seeds(count).filter((seed) => firstDetection(fleet(seed, 400, shape), 70, 22)).length;
 
 describe('unchanged boots', () => {
-  it('raise no alarm in repeated tests', () => {
+  it('raise at most three alarms in 300 fleets that are tested repeatedly', () => {
     expect(alarms(300)).toBeLessThanOrEqual(3);
   });
   it('raise at most one alarm in 40 fleets if boots of the same hours are correlated', () => {
     const alarmed = seeds(40).filter((seed) => firstDetection(fleet(seed, 400, weather(seed * 7919)), 70, 22));
     expect(alarmed.length).toBeLessThanOrEqual(1);
   });
-  it('that are slower every night raise at most one alarm in 20 fleets after three nights', () => {
+  it('raise at most one alarm in 20 fleets after three nights, if they are slower every night', () => {
     const nightly: Shape = (_, started_at) => ({ setup: started_at.getUTCHours() < 9 ? 1.8 : 1 });
     const week = seeds(20).map((seed) => fleet(seed, 7 * 120, nightly, 120));
     expect(week.filter((boots) => firstDetection(boots, 3 * 120, 30)).length).toBeLessThanOrEqual(1);
@@ -116,7 +116,7 @@ describe('an image pull that takes a third of the boot and becomes twice as slow
     const stages = detections.flatMap(({ shift }) => {
       if (!shift) return [];
       const [former, slower] = [shift.former, shift.slower].map((boots) => boots.map(({ stages }) => stages));
-      return [slowerStages(former ?? [], slower ?? [], shift.slower_seconds - shift.former_seconds)[0]?.stage];
+      return [findSlowerStages(former ?? [], slower ?? [], shift.slower_seconds - shift.former_seconds)[0]?.stage];
     });
     expect(stages.filter((stage) => stage === 'pull-image').length).toBeGreaterThanOrEqual(0.97 * stages.length);
   });

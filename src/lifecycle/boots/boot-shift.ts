@@ -45,9 +45,9 @@ export const maxComparedAgeSeconds = 30 * day;
  * thousands of tests; at 5 standard errors, one in three million reports a shift by chance. A known
  * shift needs less to stay open, so that it does not flap.
  */
-const surelyChanged = 5;
-const surelyStill = 3.5;
-const minStdErrors = (isKnown: boolean) => (isKnown ? surelyStill : surelyChanged);
+const minStdErrorsToOpen = 5;
+const minStdErrorsToStay = 3.5;
+const minStdErrors = (isKnown: boolean) => (isKnown ? minStdErrorsToStay : minStdErrorsToOpen);
 
 /** A slowdown that lasts this share of a day does not depend on the time of day. */
 const wholeDayShare = 0.8;
@@ -56,7 +56,7 @@ export interface ShiftQuestion {
   now: Date;
   budget_seconds: number;
   settings: BootShiftSettings;
-  /** An open finding already reports a shift, which is now tested again. */
+  /** Whether an open finding already reports a shift, which is now tested again. */
   is_known: boolean;
 }
 
@@ -112,22 +112,22 @@ interface Split {
  * Yields for each split by how many standard errors the later boots are slower than they would be
  * in random order.
  */
-function* splitsOf(boots: readonly TimedBoot[]): Generator<Split> {
+function* computeSplits(boots: readonly TimedBoot[]): Generator<Split> {
   const scores = scoresOf(boots);
   const count = boots.length;
   const squares = scores.reduce((sum, score) => sum + score * score, 0);
-  const unit = squares / (count * (count - 1));
-  let after = 0;
+  const scoreVariance = squares / (count * (count - 1));
+  let scoreAfter = 0;
   for (let at = count - 1; at > 0; at--) {
-    after += scores[at] ?? 0;
-    const spread = Math.sqrt(unit * at * (count - at));
-    if (spread > 0) yield { at, z: after / spread };
+    scoreAfter += scores[at] ?? 0;
+    const stdError = Math.sqrt(scoreVariance * at * (count - at));
+    if (stdError > 0) yield { at, z: scoreAfter / stdError };
   }
 }
 
 /** By how many standard errors the latter group is slower than the former. */
 export function slownessOf(former: readonly TimedBoot[], latter: readonly TimedBoot[]): number {
-  for (const { at, z } of splitsOf([...former, ...latter])) if (at === former.length) return z;
+  for (const { at, z } of computeSplits([...former, ...latter])) if (at === former.length) return z;
   return 0;
 }
 
@@ -135,14 +135,19 @@ export function slownessOf(former: readonly TimedBoot[], latter: readonly TimedB
  * The split after which boots are slower by the most standard errors, among those with enough
  * arrivals on both sides. With `direction` -1, the split after which boots are faster.
  */
-function strongestSplit(boots: readonly TimedBoot[], fewestBefore: number, fewestAfter: number, direction: 1 | -1 = 1) {
+function findStrongestSplit(
+  boots: readonly TimedBoot[],
+  fewestBefore: number,
+  fewestAfter: number,
+  direction: 1 | -1 = 1,
+) {
   const arrivals = boots.reduce((sum, boot) => sum + Number(hasArrived(boot)), 0);
   let best: Split | undefined;
-  let after = 0;
+  let arrivalsAfter = 0;
   let last = boots.length;
-  for (const { at, z } of splitsOf(boots)) {
-    for (; last > at; last--) after += Number(hasArrived(boots[last - 1] ?? { outcome: 'cancelled' }));
-    if (after < fewestAfter || arrivals - after < fewestBefore) continue;
+  for (const { at, z } of computeSplits(boots)) {
+    for (; last > at; last--) arrivalsAfter += Number(hasArrived(boots[last - 1] ?? { outcome: 'cancelled' }));
+    if (arrivalsAfter < fewestAfter || arrivals - arrivalsAfter < fewestBefore) continue;
     if (!best || z * direction > best.z) best = { at, z: z * direction };
   }
   return best;
@@ -155,7 +160,7 @@ export const medianOf = (boots: readonly TimedBoot[]): number => quantileOf(surv
  * The median at the same hours of earlier days, because a pool that is slow every night has not
  * become slower. Zero if there are too few such boots, or the slowdown lasts for most of a day.
  */
-function medianAtTheseHours(
+function medianAtSameHours(
   boots: readonly DatedBoot[],
   slower: readonly DatedBoot[],
   settings: BootShiftSettings,
@@ -163,11 +168,11 @@ function medianAtTheseHours(
   const since = slower[0]?.started_at.getTime() ?? 0;
   const durationSeconds = ((slower.at(-1)?.started_at.getTime() ?? 0) - since) / 1000;
   if (durationSeconds > wholeDayShare * day) return 0;
-  const atSameHours = boots.filter(({ started_at }) => {
+  const bootsAtSameHours = boots.filter(({ started_at }) => {
     const earlier = (since - started_at.getTime()) / 1000;
     return earlier > 0 && earlier <= settings.usual_after_seconds && (day - (earlier % day)) % day <= durationSeconds;
   });
-  return atSameHours.filter(hasArrived).length < settings.fewest_boots / 2 ? 0 : medianOf(atSameHours);
+  return bootsAtSameHours.filter(hasArrived).length < settings.fewest_boots / 2 ? 0 : medianOf(bootsAtSameHours);
 }
 
 /** Consecutive boots per run. */
@@ -176,10 +181,10 @@ const runLength = 10;
  * The variance between runs is measured without the runs that differ most, because a past incident
  * is not noise. The middle 75 % of a normal distribution have 36.84 % of its variance.
  */
-const runsKept = 0.75;
-const varianceKept = 0.3684;
+const keptRunShare = 0.75;
+const keptVarianceShare = 0.3684;
 /** The required standard errors, before they are corrected for correlated boots. */
-const surelyNotNoise = 4;
+const minStdErrorsBeforeCorrection = 4;
 
 /**
  * How much more runs of boots vary than independent boots would. Boots on the same hosts in the
@@ -192,16 +197,16 @@ function varianceInflation(former: readonly TimedBoot[]): number {
     scores.subarray(place * runLength, (place + 1) * runLength).reduce((sum, score) => sum + score, 0),
   );
   const runSquares = runs.map((sum) => sum * sum).sort((one, other) => one - other);
-  runSquares.length = Math.ceil(runSquares.length * runsKept);
+  runSquares.length = Math.ceil(runSquares.length * keptRunShare);
   if (runSquares.length === 0 || squares === 0) return 1;
-  const varianceOfRuns = runSquares.reduce((sum, square) => sum + square, 0) / runSquares.length / varianceKept;
+  const varianceOfRuns = runSquares.reduce((sum, square) => sum + square, 0) / runSquares.length / keptVarianceShare;
   return Math.max(1, varianceOfRuns / (runLength * squares));
 }
 
 /** Whether the slowdown has ended: the latest of the slower boots are as fast as before it. */
-function isOver(slower: readonly TimedBoot[], goodSeconds: number, { fewest_boots }: BootShiftSettings): boolean {
-  const recovery = strongestSplit(slower, fewest_boots, fewest_boots, -1);
-  return recovery !== undefined && recovery.z > surelyStill && medianOf(slower.slice(recovery.at)) < goodSeconds;
+function hasEnded(slower: readonly TimedBoot[], goodSeconds: number, { fewest_boots }: BootShiftSettings): boolean {
+  const recovery = findStrongestSplit(slower, fewest_boots, fewest_boots, -1);
+  return recovery !== undefined && recovery.z > minStdErrorsToStay && medianOf(slower.slice(recovery.at)) < goodSeconds;
 }
 
 function judgeSplit<B extends DatedBoot>(all: readonly B[], window: readonly B[], at: number, question: ShiftQuestion) {
@@ -214,16 +219,16 @@ function judgeSplit<B extends DatedBoot>(all: readonly B[], window: readonly B[]
   // reportable one.
   const halfFactor = (1 + settings.factor) / 2;
   const minSeconds = former_seconds * (is_known ? halfFactor : settings.factor);
-  if (slower_seconds < minSeconds || isOver(slower, former_seconds * halfFactor, settings)) return undefined;
-  // Only arrivals count here: in an outage many boots never arrive, but those that do are not
+  if (slower_seconds < minSeconds || hasEnded(slower, former_seconds * halfFactor, settings)) return undefined;
+  // This test counts only arrivals: in an outage many boots never arrive, but those that do are not
   // slower.
   const arrivals = former.filter(hasArrived);
   const required = is_known
-    ? surelyStill
-    : Math.max(surelyChanged, surelyNotNoise * Math.sqrt(varianceInflation(arrivals)));
+    ? minStdErrorsToStay
+    : Math.max(minStdErrorsToOpen, minStdErrorsBeforeCorrection * Math.sqrt(varianceInflation(arrivals)));
   if (slownessOf(arrivals, slower.filter(hasArrived)) < required) return undefined;
   const isSmall = slower_seconds - former_seconds < settings.budget_share * budget_seconds;
-  if (!is_known && (isSmall || slower_seconds < medianAtTheseHours(all, slower, settings) * settings.factor))
+  if (!is_known && (isSmall || slower_seconds < medianAtSameHours(all, slower, settings) * settings.factor))
     return undefined;
   return { since, former, slower, former_seconds, slower_seconds } satisfies Shift<B>;
 }
@@ -237,7 +242,7 @@ export function findShift<B extends DatedBoot>(boots: readonly B[], question: Sh
   const normalBeforeMs = now.getTime() - settings.usual_after_seconds * 1000;
   let window = boots;
   for (;;) {
-    const split = strongestSplit(window, settings.fewest_former_boots, settings.fewest_boots);
+    const split = findStrongestSplit(window, settings.fewest_former_boots, settings.fewest_boots);
     if (!split || split.z < minStdErrors(is_known)) return undefined;
     const changedAtMs = window[split.at]?.started_at.getTime() ?? 0;
     const shift = changedAtMs > normalBeforeMs ? judgeSplit(boots, window, split.at, question) : undefined;

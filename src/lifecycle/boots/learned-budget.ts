@@ -2,7 +2,7 @@
  * Learns a pool's provision budget from its recorded boots, and limits how fast the budget moves.
  */
 import { hasArrived, quantileOf, type SurvivalStep, survivalCurve, type TimedBoot } from './survival.ts';
-import { inSeconds } from './what-if-words.ts';
+import { formatSeconds } from './what-if-words.ts';
 
 /**
  * With fewer completed boots than `minBootsToLearn`, nothing is learned. From `enoughForQuantile`
@@ -22,7 +22,7 @@ export const maxLearnedAgeSeconds = 30 * 86_400;
 
 /**
  * The floor and ceiling of pools that set none: no boot fails within a minute, and none gets more
- * than an hour.
+ * than an hour, unless the pool's fixed budget or floor is longer.
  */
 const defaultFloorSeconds = 60;
 const defaultCeilingSeconds = 3600;
@@ -33,7 +33,7 @@ const defaultCeilingSeconds = 3600;
  */
 export const strata = ['make-in-zone', 'make', 'pool', 'class'] as const;
 export type Stratum = (typeof strata)[number];
-const ofThisMake: readonly Stratum[] = ['make-in-zone', 'make'];
+const strataOfSameMake: readonly Stratum[] = ['make-in-zone', 'make'];
 
 export const stratumWords: Record<Stratum, string> = {
   'make-in-zone': "boots of the pool's current image and spec, in its zone",
@@ -75,7 +75,7 @@ export interface LearningQuestion {
   /** The current budget, and the budgets of the last 24 hours since an operator last set one. */
   current_seconds: number;
   recent_seconds: readonly number[];
-  /** An operator set the current budget less than a day ago. */
+  /** Whether an operator set the current budget less than a day ago. */
   set_today?: boolean;
 }
 
@@ -106,7 +106,7 @@ function aimOf(question: LearningQuestion): Aim {
     const lesson = lessonOf(stratum, question.boots[stratum] ?? []);
     if (!lesson) continue;
     const proposed = lesson.basis_seconds * margin;
-    const lowerBound = ofThisMake.includes(stratum) ? floor_seconds : Math.max(floor_seconds, fixed_seconds);
+    const lowerBound = strataOfSameMake.includes(stratum) ? floor_seconds : Math.max(floor_seconds, fixed_seconds);
     const seconds = clamp(lowerBound, proposed, ceiling);
     const limits: LearnedBudget['limits'] = [];
     if (proposed < lowerBound) limits.push(lowerBound > floor_seconds ? 'fixed' : 'floor');
@@ -165,9 +165,9 @@ export function learnedReason({ lesson, aim_seconds, limits }: LearnedBudget, qu
   if (!lesson) {
     const recorded = Math.max(0, ...strata.map((each) => (question.boots[each] ?? []).filter(hasArrived).length));
     const tooFew = `${recorded} of the required ${minBootsToLearn} completed boots are recorded`;
-    return `${tooFew}, so the fixed budget of ${inSeconds(question.fixed_seconds)} applies${limitText && ` (${limitText})`}`;
+    return `${tooFew}, so the fixed budget of ${formatSeconds(question.fixed_seconds)} applies${limitText && ` (${limitText})`}`;
   }
   const { completions, stratum, basis, basis_seconds } = lesson;
-  const proposed = `of ${completions} completed ${stratumWords[stratum]}, ${basisWords[basis]} ${inSeconds(basis_seconds)}`;
-  return `${proposed}; plus a margin of 50 % that is ${inSeconds(basis_seconds * margin)}${limitText ? `, so the target is ${inSeconds(aim_seconds)} (${limitText})` : ''}`;
+  const proposed = `of ${completions} completed ${stratumWords[stratum]}, ${basisWords[basis]} ${formatSeconds(basis_seconds)}`;
+  return `${proposed}; plus a margin of 50 % that is ${formatSeconds(basis_seconds * margin)}${limitText ? `, so the target is ${formatSeconds(aim_seconds)} (${limitText})` : ''}`;
 }

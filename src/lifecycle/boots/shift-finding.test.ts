@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { Shift } from './boot-shift.ts';
-import { type RecordedBoot, shiftSays, shiftSides } from './shift-finding.ts';
-import { slowerStages } from './shift-stages.ts';
+import { buildShiftSides, type RecordedBoot, renderShift } from './shift-finding.ts';
+import { findSlowerStages } from './shift-stages.ts';
 import type { TimedStage } from './slow-stages.ts';
 
 const start = moment(Date.UTC(2026, 0, 7, 14));
 
 /** Boots that start one second apart, and each take a second longer than the one before. */
-const boots = (prefix: string, count: number, seconds: number, over: Partial<RecordedBoot> = {}): RecordedBoot[] =>
+const boots = (prefix: string, count: number, seconds: number, overrides: Partial<RecordedBoot> = {}): RecordedBoot[] =>
   Array.from({ length: count }, (_, place) => ({
     started_at: secondsLater(start, place),
     seconds: seconds + place,
@@ -17,13 +17,13 @@ const boots = (prefix: string, count: number, seconds: number, over: Partial<Rec
     node_instance_id: `inst_${prefix}${place}`,
     pool_generation: 1,
     image: null,
-    ...over,
+    ...overrides,
   }));
 
-const shift = (over: Partial<RecordedBoot> = {}, seconds = 500): Shift<RecordedBoot> => ({
+const shift = (overrides: Partial<RecordedBoot> = {}, seconds = 500): Shift<RecordedBoot> => ({
   since: start,
   former: boots('f', 50, 380),
-  slower: boots('s', 30, seconds, over),
+  slower: boots('s', 30, seconds, overrides),
   former_seconds: 400,
   slower_seconds: seconds + 20,
 });
@@ -45,11 +45,11 @@ const budget = { seconds: 720, source: 'pool' } as const;
 const textOf = (
   detected: Shift<RecordedBoot>,
   stages: ReadonlyMap<string, TimedStage[]> = slowPull,
-  allowed: Parameters<typeof shiftSides>[3] = budget,
-  phase: Parameters<typeof shiftSides>[2] = 'provision',
+  allowed: Parameters<typeof buildShiftSides>[3] = budget,
+  phase: Parameters<typeof buildShiftSides>[2] = 'provision',
 ) => {
-  const { ours, theirs } = shiftSides(detected, stages, phase, allowed);
-  return shiftSays(ours, theirs);
+  const { ours, theirs } = buildShiftSides(detected, stages, phase, allowed);
+  return renderShift(ours, theirs);
 };
 
 describe('the text about slower boots', () => {
@@ -74,8 +74,8 @@ describe('the text about slower boots', () => {
     expect(textOf(shift(), slowPull, { ...budget, seconds: 514.5 })).toContain(
       'At this pace 50 of 100 exceed the budget of 515 s and fail although they would arrive',
     );
-    const { ours, theirs } = shiftSides(shift(), slowPull, 'provision', budget);
-    expect(shiftSays(ours, { ...theirs, past_budget_share: 0.004 })).toContain('fewer than 1 of 100 exceed');
+    const { ours, theirs } = buildShiftSides(shift(), slowPull, 'provision', budget);
+    expect(renderShift(ours, { ...theirs, past_budget_share: 0.004 })).toContain('fewer than 1 of 100 exceed');
   });
   it('names the generation and image if the pool changed when the boots became slower', () => {
     expect(textOf(shift({ pool_generation: 7, image: 'b' }))).toMatch(
@@ -98,13 +98,13 @@ describe('the stages that make boots slower', () => {
   it('are those that add the most time, largest first', () => {
     const former = many({ name: 'a', seconds: 10 }, { name: 'b', seconds: 20 }, { name: 'c', seconds: 30 });
     const slower = many({ name: 'a', seconds: 60 }, { name: 'b', seconds: 120 }, { name: 'c', seconds: 31 });
-    expect(slowerStages(former, slower, 151).map(({ stage }) => stage)).toEqual(['b', 'a']);
+    expect(findSlowerStages(former, slower, 151).map(({ stage }) => stage)).toEqual(['b', 'a']);
   });
   it('include a new stage, but not a removed one', () => {
     const [former, slower] = [many({ name: 'a', seconds: 10 }), many({ name: 'scan', seconds: 90 })];
-    expect(slowerStages(former, slower, 80)).toEqual([{ stage: 'scan', former_seconds: 0, slower_seconds: 90 }]);
+    expect(findSlowerStages(former, slower, 80)).toEqual([{ stage: 'scan', former_seconds: 0, slower_seconds: 90 }]);
   });
   it('are empty if the boots on one side report no stages', () => {
-    expect(slowerStages(many(), many({ name: 'a', seconds: 10 }), 5)).toEqual([]);
+    expect(findSlowerStages(many(), many({ name: 'a', seconds: 10 }), 5)).toEqual([]);
   });
 });

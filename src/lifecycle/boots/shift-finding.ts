@@ -5,11 +5,11 @@
 import type { Budget } from '../deadlines/budgets.ts';
 import type { SamplePhase } from './boot-samples.ts';
 import type { DatedBoot, Shift } from './boot-shift.ts';
-import { type SlowerStage, slowerStages } from './shift-stages.ts';
+import { findSlowerStages, type SlowerStage } from './shift-stages.ts';
 import type { TimedStage } from './slow-stages.ts';
 import { estimateSurvival, hasArrived } from './survival.ts';
 import { falseKillShare } from './what-if.ts';
-import { inSeconds } from './what-if-words.ts';
+import { formatSeconds } from './what-if-words.ts';
 
 export interface RecordedBoot extends DatedBoot {
   node_id: string;
@@ -51,9 +51,9 @@ const maxListed = 5;
  * A new generation explains the change if at least this share of the slower boots belongs to the
  * new generation, and at least this share of the boots just before belongs to another one.
  */
-const nearlyAll = 0.8;
+const minGenerationShare = 0.8;
 
-const tenths = (value: number) => Math.round(value * 10) / 10;
+const roundToTenths = (value: number) => Math.round(value * 10) / 10;
 
 function modeOf<T>(values: readonly T[]): { value: T | undefined; share: number } {
   const counts = new Map<T, number>();
@@ -69,16 +69,19 @@ function modeOf<T>(values: readonly T[]): { value: T | undefined; share: number 
  * The generation that came with the slower boots, if one did. Compares with the boots right before
  * the change.
  */
-function changeOf({ former, slower }: Shift<RecordedBoot>) {
-  const justBefore = former.slice(-slower.length);
-  const [then, now] = [justBefore, slower].map((boots) => modeOf(boots.map((boot) => boot.pool_generation)));
-  const unchanged = { generation: null, former_generation: null, image: null, former_image: null };
-  if (!now || !then || now.share < nearlyAll || then.share < nearlyAll || now.value === then.value) return unchanged;
-  const image = slower.find((boot) => boot.pool_generation === now.value)?.image ?? null;
-  const former_image = justBefore.find((boot) => boot.pool_generation === then.value)?.image ?? null;
+function findGenerationChange({ former, slower }: Shift<RecordedBoot>) {
+  const bootsJustBefore = former.slice(-slower.length);
+  const [formerMode, slowerMode] = [bootsJustBefore, slower].map((boots) =>
+    modeOf(boots.map((boot) => boot.pool_generation)),
+  );
+  const noChange = { generation: null, former_generation: null, image: null, former_image: null };
+  if (!slowerMode || !formerMode || slowerMode.value === formerMode.value) return noChange;
+  if (slowerMode.share < minGenerationShare || formerMode.share < minGenerationShare) return noChange;
+  const image = slower.find((boot) => boot.pool_generation === slowerMode.value)?.image ?? null;
+  const former_image = bootsJustBefore.find((boot) => boot.pool_generation === formerMode.value)?.image ?? null;
   return {
-    generation: now.value ?? null,
-    former_generation: then.value ?? null,
+    generation: slowerMode.value ?? null,
+    former_generation: formerMode.value ?? null,
     ...(image === former_image ? { image: null, former_image: null } : { image, former_image }),
   };
 }
@@ -87,48 +90,48 @@ function changeOf({ former, slower }: Shift<RecordedBoot>) {
  * The two sides of the finding: `ours` describes the former boots, `theirs` the slower ones.
  * `stages`: the reported stages by instance.
  */
-export function shiftSides(
+export function buildShiftSides(
   shift: Shift<RecordedBoot>,
   stages: ReadonlyMap<string, readonly TimedStage[]>,
   phase: SamplePhase,
   budget: Pick<Budget, 'seconds' | 'source'>,
 ): { ours: FormerBoots; theirs: SlowerBoots } {
   const { former, slower, former_seconds, slower_seconds } = shift;
-  const reportedBy = (boots: readonly RecordedBoot[]) =>
+  const stagesReportedBy = (boots: readonly RecordedBoot[]) =>
     boots.filter(hasArrived).map(({ node_instance_id }) => stages.get(node_instance_id) ?? []);
-  const reportedStages = [former, slower].map(reportedBy) as [TimedStage[][], TimedStage[][]];
-  const pastBudget = (boots: readonly RecordedBoot[]) =>
+  const reportedStages = [former, slower].map(stagesReportedBy) as [TimedStage[][], TimedStage[][]];
+  const shareOverBudget = (boots: readonly RecordedBoot[]) =>
     falseKillShare(estimateSurvival(boots), budget.seconds)?.share ?? 0;
   const slowest = slower.filter(hasArrived).toSorted((one, other) => other.seconds - one.seconds);
   return {
     ours: {
       phase,
       boots: former.length,
-      median_seconds: tenths(former_seconds),
-      past_budget_share: pastBudget(former),
+      median_seconds: roundToTenths(former_seconds),
+      past_budget_share: shareOverBudget(former),
       budget_seconds: budget.seconds,
       budget_source: budget.source,
     },
     theirs: {
       since: shift.since.toISOString(),
       boots: slower.length,
-      median_seconds: tenths(slower_seconds),
-      times_as_long: tenths(slower_seconds / former_seconds),
-      past_budget_share: pastBudget(slower),
-      slowest_seconds: tenths(slowest[0]?.seconds ?? 0),
+      median_seconds: roundToTenths(slower_seconds),
+      times_as_long: roundToTenths(slower_seconds / former_seconds),
+      past_budget_share: shareOverBudget(slower),
+      slowest_seconds: roundToTenths(slowest[0]?.seconds ?? 0),
       stages: reportedStages.every((boots) => boots.some((each) => each.length > 0))
-        ? slowerStages(...reportedStages, slower_seconds - former_seconds).map((each) => ({
+        ? findSlowerStages(...reportedStages, slower_seconds - former_seconds).map((each) => ({
             stage: each.stage,
-            former_seconds: tenths(each.former_seconds),
-            slower_seconds: tenths(each.slower_seconds),
+            former_seconds: roundToTenths(each.former_seconds),
+            slower_seconds: roundToTenths(each.slower_seconds),
           }))
         : null,
-      ...changeOf(shift),
+      ...findGenerationChange(shift),
       slowest_boots: slowest.slice(0, maxListed).map(({ started_at, node_id, node_instance_id, seconds }) => ({
         at: started_at.toISOString(),
         node_id,
         node_instance_id,
-        seconds: tenths(seconds),
+        seconds: roundToTenths(seconds),
       })),
     },
   };
@@ -141,9 +144,9 @@ const subjectWords: Record<SamplePhase, string> = {
 const asLongWords: Record<SamplePhase, string> = { provision: 'as long', start: 'as long to be ready' };
 
 function stageWords({ stage, former_seconds, slower_seconds }: SlowerStage): string {
-  if (former_seconds === 0) return `the stage ${stage} is new and takes ${inSeconds(slower_seconds)}`;
-  const times = tenths(slower_seconds / former_seconds).toFixed(1);
-  return `the stage ${stage} went from ${inSeconds(former_seconds)} to ${inSeconds(slower_seconds)} (${times} times as long)`;
+  if (former_seconds === 0) return `the stage ${stage} is new and takes ${formatSeconds(slower_seconds)}`;
+  const times = roundToTenths(slower_seconds / former_seconds).toFixed(1);
+  return `the stage ${stage} went from ${formatSeconds(former_seconds)} to ${formatSeconds(slower_seconds)} (${times} times as long)`;
 }
 
 function causeWords({ stages }: SlowerBoots): string {
@@ -152,13 +155,14 @@ function causeWords({ stages }: SlowerBoots): string {
 }
 
 /** For example `4 of 100`. A share below one in a hundred is not shown as zero. */
-const ofHundred = (share: number) => (share < 0.01 ? 'fewer than 1 of 100' : `${Math.round(share * 100)} of 100`);
+const formatPerHundred = (share: number) =>
+  share < 0.01 ? 'fewer than 1 of 100' : `${Math.round(share * 100)} of 100`;
 
 function budgetWords({ budget_seconds }: FormerBoots, { past_budget_share, slowest_seconds }: SlowerBoots): string {
-  const budget = `the budget of ${inSeconds(budget_seconds)}`;
+  const budget = `the budget of ${formatSeconds(budget_seconds)}`;
   return past_budget_share > 0
-    ? `at this pace ${ofHundred(past_budget_share)} exceed ${budget} and fail although they would arrive`
-    : `none of them has exceeded ${budget} yet; the slowest took ${inSeconds(slowest_seconds)}`;
+    ? `at this pace ${formatPerHundred(past_budget_share)} exceed ${budget} and fail although they would arrive`
+    : `none of them has exceeded ${budget} yet; the slowest took ${formatSeconds(slowest_seconds)}`;
 }
 
 function changeWords({ generation, image, former_image }: SlowerBoots): string[] {
@@ -168,14 +172,14 @@ function changeWords({ generation, image, former_image }: SlowerBoots): string[]
   return [`the pool changed at that time: generation ${generation}${imageChange}`];
 }
 
-const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1);
+const capitalize = (words: string) => words.charAt(0).toUpperCase() + words.slice(1);
 
 /** The text of the finding. It starts in lower case, as all finding texts do. */
-export function shiftSays(ours: FormerBoots, theirs: SlowerBoots): string {
+export function renderShift(ours: FormerBoots, theirs: SlowerBoots): string {
   const { phase, median_seconds } = ours;
   const times = theirs.times_as_long.toFixed(1);
-  const pace = `${subjectWords[phase]} ${times} times ${asLongWords[phase]} since ${theirs.since}: median ${inSeconds(theirs.median_seconds)}, before ${inSeconds(median_seconds)}`;
+  const pace = `${subjectWords[phase]} ${times} times ${asLongWords[phase]} since ${theirs.since}: median ${formatSeconds(theirs.median_seconds)}, before ${formatSeconds(median_seconds)}`;
   return [pace, causeWords(theirs), budgetWords(ours, theirs), ...changeWords(theirs)]
-    .map((words, place) => (place === 0 ? words : capital(words)))
+    .map((words, place) => (place === 0 ? words : capitalize(words)))
     .join('. ');
 }

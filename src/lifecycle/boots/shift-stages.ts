@@ -13,7 +13,7 @@ export interface SlowerStage {
 type Stages = readonly TimedStage[];
 
 /** A stage is named if it adds at least this share of the slowdown. */
-const worthNaming = 0.3;
+const minNamedShare = 0.3;
 /**
  * A stage counts as slower from this many standard errors on. Fewer are required than in
  * boot-shift.ts, because far fewer tests are made.
@@ -45,16 +45,16 @@ function groupByStage(former: readonly Stages[], slower: readonly Stages[]): Sta
 }
 
 /** Adds a zero for each boot that skips the stage, because such a boot spends no time in it. */
-const withSkipped = (times: TimedBoot[], boots: number): TimedBoot[] => [
+const padWithZeros = (times: TimedBoot[], boots: number): TimedBoot[] => [
   ...times,
   ...Array.from({ length: Math.max(0, boots - times.length) }, () => ({ seconds: 0, outcome: 'completed' as const })),
 ];
 
 /**
- * The stages that each add at least the share `worthNaming` of `added_seconds`, largest slowdown
+ * The stages that each add at least the share `minNamedShare` of `added_seconds`, largest slowdown
  * first; empty if none does. Ignores boots without stages.
  */
-export function slowerStages(
+export function findSlowerStages(
   formerBoots: readonly Stages[],
   slowerBoots: readonly Stages[],
   added_seconds: number,
@@ -64,15 +64,18 @@ export function slowerStages(
     Stages[],
   ];
   if (former.length === 0 || slower.length === 0) return [];
-  const slowerOnes = groupByStage(former, slower).flatMap((times) => {
-    const sides = [withSkipped(times.former, former.length), withSkipped(times.slower, slower.length)] as const;
+  const candidates = groupByStage(former, slower).flatMap((times) => {
+    const sides = [padWithZeros(times.former, former.length), padWithZeros(times.slower, slower.length)] as const;
     const [former_seconds, slower_seconds] = sides.map(medianOf) as [number, number];
-    const adds = slower_seconds - former_seconds;
-    if (adds < worthNaming * added_seconds || slownessOf(...sides) < minStandardErrors) return [];
-    return [{ ...times, former_seconds, slower_seconds, adds }];
+    const slowdown = slower_seconds - former_seconds;
+    if (slowdown < minNamedShare * added_seconds || slownessOf(...sides) < minStandardErrors) return [];
+    return [{ ...times, former_seconds, slower_seconds, slowdown }];
   });
-  return slowerOnes
-    .filter(({ name, adds }) => !slowerOnes.some((part) => part.parent === name && part.adds >= parentShare * adds))
-    .sort((one, other) => other.adds - one.adds || (one.name < other.name ? -1 : 1))
+  return candidates
+    .filter(
+      ({ name, slowdown }) =>
+        !candidates.some((part) => part.parent === name && part.slowdown >= parentShare * slowdown),
+    )
+    .sort((one, other) => other.slowdown - one.slowdown || (one.name < other.name ? -1 : 1))
     .map(({ name, former_seconds, slower_seconds }) => ({ stage: name, former_seconds, slower_seconds }));
 }

@@ -8,7 +8,7 @@ export interface TimedStage {
 
 const slowFactor = 2;
 const slowShare = 0.25;
-const worthNamingSeconds = 1;
+const minNamedSeconds = 1;
 
 export interface SlowStage {
   name: string;
@@ -24,14 +24,14 @@ const formatTenths = (seconds: number) => `${Math.round(seconds * 10) / 10} s`;
  * The stages that took more than twice their usual time or, if that is unknown, more than a quarter
  * of the boot.
  */
-export function slowStages(stages: readonly TimedStage[], usual: ReadonlyMap<string, number>): SlowStage[] {
+export function findSlowStages(stages: readonly TimedStage[], usual: ReadonlyMap<string, number>): SlowStage[] {
   // A report may name sub-stages without their parent, as cloud-init does.
   const reportedNames = new Set(stages.map((stage) => stage.name));
   const outermost = stages.filter(({ parent }) => parent === undefined || !reportedNames.has(parent));
-  const whole = outermost.reduce((sum, stage) => sum + stage.seconds, 0);
+  const bootSeconds = outermost.reduce((sum, stage) => sum + stage.seconds, 0);
   const slow = stages.flatMap((stage): SlowStage[] => {
     const expected = usual.get(stage.name);
-    if (stage.seconds < worthNamingSeconds) return [];
+    if (stage.seconds < minNamedSeconds) return [];
     if (expected !== undefined)
       return stage.seconds > slowFactor * expected
         ? [
@@ -43,13 +43,13 @@ export function slowStages(stages: readonly TimedStage[], usual: ReadonlyMap<str
             },
           ]
         : [];
-    return stage.seconds > slowShare * whole
+    return stage.seconds > slowShare * bootSeconds
       ? [
           {
             name: stage.name,
             seconds: stage.seconds,
             usual_seconds: null,
-            says: `${stage.name} took ${formatTenths(stage.seconds)} of ${formatTenths(whole)}`,
+            says: `${stage.name} took ${formatTenths(stage.seconds)} of ${formatTenths(bootSeconds)}`,
           },
         ]
       : [];

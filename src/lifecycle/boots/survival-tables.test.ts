@@ -17,7 +17,7 @@ describe('published tables', () => {
     ...arrivedAt(6, 6, 6, 7, 10, 13, 16, 22, 23),
     ...observedUntil(6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35),
   ];
-  it('6-MP: at risk, share, error and log-log bands, to their printed digits', () => {
+  it('give the same counts at risk, shares, errors and log-log bands for 6-MP, to their printed digits', () => {
     const printed = [
       [6, 21, 3, 0.8571, 0.0764, 0.6197, 0.9516],
       [7, 17, 1, 0.8067, 0.0869, 0.5631, 0.9228],
@@ -34,11 +34,11 @@ describe('published tables', () => {
     ]);
     expect(steps).toEqual(printed);
   });
-  it('6-MP: the median of 23 weeks, whose upper bound is not reached', () => {
+  it('give the same 6-MP median of 23 weeks, which has no upper bound', () => {
     expect(bandedQuantile(estimateSurvival(remission), 0.5)).toEqual({ seconds: 23, low: 13, high: null });
   });
   /** The other arm of the same trial. Without censoring, the estimate is the plain share. */
-  it('placebo: the plain shares, and a median of 8 weeks between 4 and 11', () => {
+  it('give the same plain shares for the placebo, and a median of 8 weeks between 4 and 11', () => {
     const placebo = arrivedAt(1, 1, 2, 2, 3, 4, 4, 5, 5, 8, 8, 8, 8, 11, 11, 12, 12, 15, 17, 22, 23);
     const steps = estimateSurvival(placebo);
     expect(steps.map(({ seconds, share }) => [seconds, Math.round(share * 21)])).toEqual([

@@ -43,11 +43,11 @@ export const normalQuantile95 = 1.959963984540054;
  * upper bound therefore stays at its last value; otherwise the slowest of six boots would be taken
  * for the 99th percentile.
  */
-function band(share: number, sum: number, z: number, highBefore: number): Pick<EstimatedStep, 'low' | 'high'> {
-  if (share <= 0) return { low: 0, high: highBefore };
+function computeBand(share: number, sum: number, z: number, previousHigh: number): Pick<EstimatedStep, 'low' | 'high'> {
+  if (share <= 0) return { low: 0, high: previousHigh };
   const log = Math.log(share);
-  const reach = Math.exp((z * Math.sqrt(sum)) / Math.abs(log));
-  return { low: Math.exp(log * reach), high: Math.exp(log / reach) };
+  const factor = Math.exp((z * Math.sqrt(sum)) / Math.abs(log));
+  return { low: Math.exp(log * factor), high: Math.exp(log / factor) };
 }
 
 function sortedSeconds(boots: readonly TimedBoot[]): Float64Array {
@@ -77,7 +77,7 @@ function arrivalMoments(boots: readonly TimedBoot[]): Moment[] {
     const seconds = arrivalTimes[at] ?? 0;
     while (censored < censoredTimes.length && (censoredTimes[censored] ?? 0) < seconds) censored++;
     const groupStart = at;
-    // Negated, so that the loop also ends for NaN.
+    // The comparison is negated, so that the loop also ends for NaN.
     while (at < arrivalTimes.length && !((arrivalTimes[at] ?? 0) > seconds)) at++;
     result.push({ seconds, at_risk: boots.length - groupStart - censored, arrivals: at - groupStart });
   }
@@ -88,13 +88,13 @@ function arrivalMoments(boots: readonly TimedBoot[]): Moment[] {
 export function estimateSurvival(boots: readonly TimedBoot[], z = normalQuantile95): EstimatedStep[] {
   let share = 1;
   let greenwood = 0;
-  let highBefore = 1;
+  let previousHigh = 1;
   return arrivalMoments(boots).map(({ seconds, at_risk, arrivals }) => {
     share *= 1 - arrivals / at_risk;
     greenwood += arrivals / (at_risk * (at_risk - arrivals));
     const std_error = arrivals === at_risk ? 0 : share * Math.sqrt(greenwood);
-    const { low, high } = band(share, greenwood, z, highBefore);
-    highBefore = high;
+    const { low, high } = computeBand(share, greenwood, z, previousHigh);
+    previousHigh = high;
     return { seconds, share, at_risk, arrivals, std_error, low, high };
   });
 }
@@ -113,8 +113,8 @@ export function survivalCurve(boots: readonly TimedBoot[]): SurvivalStep[] {
 export function quantileOf(curve: readonly SurvivalStep[], quantile: number): number | null {
   const end = curve.at(-1)?.share ?? 1;
   if (end >= 1) return null;
-  const reached = curve.find(({ share }) => (share - end) / (1 - end) <= 1 - quantile + 1e-9);
-  return reached?.seconds ?? null;
+  const step = curve.find(({ share }) => (share - end) / (1 - end) <= 1 - quantile + 1e-9);
+  return step?.seconds ?? null;
 }
 
 /** Each time is null if its curve does not fall far enough within the recorded boots. */
@@ -130,11 +130,11 @@ export interface BandedQuantile {
  */
 export function bandedQuantile(steps: readonly EstimatedStep[], quantile: number): BandedQuantile {
   const remainingShare = 1 - quantile + 1e-12;
-  const firstWhere = (isReached: (step: EstimatedStep) => boolean) => steps.find(isReached)?.seconds ?? null;
+  const firstTimeWhere = (isReached: (step: EstimatedStep) => boolean) => steps.find(isReached)?.seconds ?? null;
   return {
-    seconds: firstWhere(({ share }) => share <= remainingShare),
-    low: firstWhere(({ low }) => low <= remainingShare),
-    high: firstWhere(({ high }) => high <= remainingShare),
+    seconds: firstTimeWhere(({ share }) => share <= remainingShare),
+    low: firstTimeWhere(({ low }) => low <= remainingShare),
+    high: firstTimeWhere(({ high }) => high <= remainingShare),
   };
 }
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import {
+  formatSeconds,
   headlineOf,
-  inSeconds,
   percent,
   predictedSentence,
   stuckSentence,
@@ -77,7 +77,7 @@ it.each([
 
 it('never rounds a share above zero to zero', () => {
   expect([0, 0.0004, 0.012, 0.123, 1].map(percent)).toEqual(['0 %', '< 0.1 %', '1.2 %', '12 %', '100 %']);
-  expect([4.21, 9, 423.4, 1800].map(inSeconds)).toEqual(['4.2 s', '9 s', '423 s', '1800 s']);
+  expect([4.21, 9, 423.4, 1800].map(formatSeconds)).toEqual(['4.2 s', '9 s', '423 s', '1800 s']);
 });
 
 it('describes the share of slow boots, with a bound if none or all were slow', () => {

@@ -26,7 +26,7 @@ export interface WhatIfCounts {
 }
 
 /** Formats a budget, for example `4.2 s` or `423 s`. */
-export const inSeconds = (seconds: number): string => `${Number(seconds.toFixed(seconds < 10 ? 1 : 0))} s`;
+export const formatSeconds = (seconds: number): string => `${Number(seconds.toFixed(seconds < 10 ? 1 : 0))} s`;
 
 /** Formats a share, for example `0.4 %` or `12 %`. A share above zero is never shown as zero. */
 export function percent(share: number): string {
@@ -34,7 +34,7 @@ export function percent(share: number): string {
   return `${Number((share * 100).toFixed(share < 0.1 ? 1 : 0))} %`;
 }
 
-const count = (number: number) => number.toLocaleString('en');
+const formatCount = (number: number) => number.toLocaleString('en');
 
 function rescueWords({ false_kill_count, rescued_count }: WhatIfCounts): string {
   if (false_kill_count === 1)
@@ -43,36 +43,37 @@ function rescueWords({ false_kill_count, rescued_count }: WhatIfCounts): string 
       : 'it would have been lost, because it arrived after the rescue window';
   if (rescued_count === false_kill_count) return 'all of them would have been rescued';
   if (rescued_count === 0) return 'none of them would have been rescued';
-  return `${count(rescued_count)} of them would have been rescued`;
+  return `${formatCount(rescued_count)} of them would have been rescued`;
 }
 
 /** The summary in one sentence. */
 export function headlineOf(counts: WhatIfCounts): string {
   const { budget_seconds, boots, false_kill_count } = counts;
-  const withBudget = `With ${inSeconds(budget_seconds)}`;
+  const withBudget = `With ${formatSeconds(budget_seconds)}`;
   if (boots === 0) return `${withBudget}: unknown, because no boot is recorded.`;
   if (false_kill_count === 0)
-    return `${withBudget}, ${boots === 1 ? 'the one boot on record' : `none of ${count(boots)} boots`} would ${boots === 1 ? 'not ' : ''}have been given up before it arrived.`;
+    return `${withBudget}, ${boots === 1 ? 'the one boot on record' : `none of ${formatCount(boots)} boots`} would ${boots === 1 ? 'not ' : ''}have been given up before it arrived.`;
   const pronoun = false_kill_count === 1 ? 'it' : 'they';
-  return `${withBudget}, ${count(false_kill_count)} of ${count(boots)} boots would have been given up although ${pronoun} arrived; ${rescueWords(counts)}.`;
+  return `${withBudget}, ${formatCount(false_kill_count)} of ${formatCount(boots)} boots would have been given up although ${pronoun} arrived; ${rescueWords(counts)}.`;
 }
 
 /** How much sooner stuck boots would have been found. */
 export function stuckSentence({ stuck_count, stuck_found_sooner_seconds }: WhatIfCounts): string {
   if (stuck_count === 0 || stuck_found_sooner_seconds === null) return 'No recorded boot was stuck.';
-  const subject = stuck_count === 1 ? 'The one stuck boot' : `The ${count(stuck_count)} stuck boots`;
+  const subject = stuck_count === 1 ? 'The one stuck boot' : `The ${formatCount(stuck_count)} stuck boots`;
   const onAverage = stuck_count === 1 ? '' : ', on average';
   const difference = Math.abs(stuck_found_sooner_seconds);
   if (difference < 0.05) return `${subject} would have been found at the same time.`;
   const direction = stuck_found_sooner_seconds > 0 ? 'sooner' : 'later';
-  return `${subject} would have been found ${inSeconds(difference)} ${direction}${onAverage}.`;
+  return `${subject} would have been found ${formatSeconds(difference)} ${direction}${onAverage}.`;
 }
 
 /** Empty if the outcome of every boot is known. */
 export function undecidedSentence({ undecided_count, budget_seconds }: WhatIfCounts): string {
   if (undecided_count === 0) return '';
-  const [subject, pronoun] = undecided_count === 1 ? ['1 boot', 'it'] : [`${count(undecided_count)} boots`, 'they'];
-  return `${subject} ended for another reason after ${inSeconds(budget_seconds)}; whether ${pronoun} would have arrived is unknown.`;
+  const [subject, pronoun] =
+    undecided_count === 1 ? ['1 boot', 'it'] : [`${formatCount(undecided_count)} boots`, 'they'];
+  return `${subject} ended for another reason after ${formatSeconds(budget_seconds)}; whether ${pronoun} would have arrived is unknown.`;
 }
 
 /** With 95 % confidence, the upper bound of a share if none of `seen` cases had the property. */
@@ -104,8 +105,8 @@ export function predictedSentence(counts: WhatIfCounts): string {
 export function tooSlowWords(predicted: { share: number; low: number; high: number }, arrivals: number): string {
   const { share, low, high } = predicted;
   if (share === 0)
-    return `none of ${count(arrivals)} that arrived (95 % sure: at most ${percent(unseenBound(arrivals))})`;
+    return `none of ${formatCount(arrivals)} that arrived (95 % sure: at most ${percent(unseenBound(arrivals))})`;
   if (share === 1)
-    return `all ${count(arrivals)} that arrived (95 % sure: at least ${percent(1 - unseenBound(arrivals))})`;
+    return `all ${formatCount(arrivals)} that arrived (95 % sure: at least ${percent(1 - unseenBound(arrivals))})`;
   return `${percent(share)} of those that arrive (95 % sure: ${percent(low)} to ${percent(high)})`;
 }

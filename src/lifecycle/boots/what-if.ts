@@ -56,13 +56,13 @@ export function whatIf<B extends TimedBoot>(
   }
   false_kills.sort((one, other) => other.over_seconds - one.over_seconds);
   stuck.sort((one, other) => other.sooner_seconds - one.sooner_seconds);
-  const sooner = stuck.reduce((sum, { sooner_seconds }) => sum + sooner_seconds, 0);
+  const totalSoonerSeconds = stuck.reduce((sum, { sooner_seconds }) => sum + sooner_seconds, 0);
   return {
     boots: boots.length,
     false_kills,
     rescued: false_kills.filter(({ rescued }) => rescued).length,
     stuck,
-    stuck_found_sooner_seconds: stuck.length > 0 ? sooner / stuck.length : null,
+    stuck_found_sooner_seconds: stuck.length > 0 ? totalSoonerSeconds / stuck.length : null,
     undecided,
   };
 }

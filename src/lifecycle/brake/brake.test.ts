@@ -8,7 +8,7 @@ import {
   isMassFailure,
   type PhaseCounts,
   resumeRate,
-  resumesAt,
+  resumeTime,
   storedThroughOf,
 } from './brake.ts';
 
@@ -98,7 +98,7 @@ describe('the rate after a hold', () => {
   });
 
   test('sets the time at which each held verdict is written', () => {
-    expect([0, 4, 5, 9, 10].map((place) => resumesAt(place, 5, now))).toEqual([
+    expect([0, 4, 5, 9, 10].map((place) => resumeTime(place, 5, now))).toEqual([
       at(60),
       at(60),
       at(120),
@@ -117,19 +117,19 @@ test('every hold ends, and then at least one verdict per minute goes through', (
     resume_fraction: fc.double({ min: 0, max: 1, noNaN: true }),
   });
   fc.assert(
-    fc.property(fc.record({ due: counts, recent: counts, population: counts }), settings, (share, set) => {
-      const begun = decideBrake(share, defaultBrakePolicy, set, undefined, now);
+    fc.property(fc.record({ due: counts, recent: counts, population: counts }), settings, (phase, brakeSettings) => {
+      const begun = decideBrake(phase, defaultBrakePolicy, brakeSettings, undefined, now);
       if (begun.allow !== 'none') return;
-      expect(begun.held_until.getTime() - now.getTime()).toBe(set.mass_failure_seconds * 1000);
+      expect(begun.held_until.getTime() - now.getTime()).toBe(brakeSettings.mass_failure_seconds * 1000);
       const after = decideBrake(
-        { ...share, recent: 0 },
+        { ...phase, recent: 0 },
         defaultBrakePolicy,
-        set,
+        brakeSettings,
         { ...begun, resumed: false },
         begun.held_until,
       );
-      expect(after).toMatchObject({ allow: 'some', now: resumeRate(share.population, set) });
-      expect(resumeRate(share.population, set)).toBeGreaterThanOrEqual(1);
+      expect(after).toMatchObject({ allow: 'some', now: resumeRate(phase.population, brakeSettings) });
+      expect(resumeRate(phase.population, brakeSettings)).toBeGreaterThanOrEqual(1);
     }),
   );
 });

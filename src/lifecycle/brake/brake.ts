@@ -80,8 +80,8 @@ export function decideBrake(
 }
 
 /** When the verdict at this position of the queue is written, at `per_minute` verdicts a minute. */
-export const resumesAt = (place: number, per_minute: number, now: Date): Date =>
-  new Date(now.getTime() + Math.ceil((place + 1) / per_minute) * 60_000);
+export const resumeTime = (position: number, per_minute: number, now: Date): Date =>
+  new Date(now.getTime() + Math.ceil((position + 1) / per_minute) * 60_000);
 
 /**
  * The time up to which every heartbeat that a replica received is stored. It is the time of the

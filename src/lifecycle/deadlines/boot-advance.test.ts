@@ -7,15 +7,16 @@ const budget = 720;
 const silence = budget / 4;
 const ceiling = 2 * budget;
 
-const boot = (over: Partial<AdvancingPhase> = {}): AdvancingPhase => ({
+const boot = (overrides: Partial<AdvancingPhase> = {}): AdvancingPhase => ({
   status: 'provisioning',
   clock_from: at(0),
   budget_seconds: budget,
   deadline_at: at(budget),
   progress_aware: true,
-  ...over,
+  ...overrides,
 });
-const advancedAt = (now: number, over: Partial<AdvancingPhase> = {}) => deadlineAfterAdvance(boot(over), at(now));
+const advancedAt = (now: number, overrides: Partial<AdvancingPhase> = {}) =>
+  deadlineAfterAdvance(boot(overrides), at(now));
 
 describe('the allowed silence', () => {
   test('is a quarter of the budget, at least a minute', () => {
@@ -59,8 +60,14 @@ test('a boot in a pool that is not progress-aware keeps its deadline', () => {
 
 describe.for([true, false])('start-up with progress (progress_aware: %s)', (progress_aware) => {
   const start = 120;
-  const starting = (now: number, over: Partial<AdvancingPhase> = {}) =>
-    advancedAt(now, { status: 'starting', budget_seconds: start, deadline_at: at(start), progress_aware, ...over });
+  const starting = (now: number, overrides: Partial<AdvancingPhase> = {}) =>
+    advancedAt(now, {
+      status: 'starting',
+      budget_seconds: start,
+      deadline_at: at(start),
+      progress_aware,
+      ...overrides,
+    });
 
   test('gets a later deadline with each progress', () => {
     expect(starting(100)).toEqual(at(100 + start));

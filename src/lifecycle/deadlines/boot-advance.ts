@@ -37,10 +37,10 @@ export function deadlineAfterAdvance(phase: AdvancingPhase, now: Date): Date | u
   if (ceiling <= now.getTime()) return undefined;
   const deadlineIn = (seconds: number) => new Date(Math.min(ceiling, now.getTime() + seconds * 1000));
   if (phase.status === 'starting') {
-    const postponed = deadlineIn(phase.budget_seconds);
-    return postponed > phase.deadline_at ? postponed : undefined;
+    const laterDeadline = deadlineIn(phase.budget_seconds);
+    return laterDeadline > phase.deadline_at ? laterDeadline : undefined;
   }
   if (!phase.progress_aware) return undefined;
-  const renewed = deadlineIn(silenceSeconds(phase.budget_seconds, phase.silence_seconds));
-  return renewed.getTime() === phase.deadline_at.getTime() ? undefined : renewed;
+  const newDeadline = deadlineIn(silenceSeconds(phase.budget_seconds, phase.silence_seconds));
+  return newDeadline.getTime() === phase.deadline_at.getTime() ? undefined : newDeadline;
 }

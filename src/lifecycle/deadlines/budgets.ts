@@ -46,8 +46,8 @@ const externalRescueSeconds = 7 * 24 * 3600;
 
 /**
  * The default rescue window of machines that we launch. A progress-aware pool fails silent boots
- * early, so its window is the whole budget. With half of the budget, a machine that had made
- * progress was destroyed earlier than one that had made none
+ * early, so its window is the whole budget. With half of the budget, a machine that fell silent
+ * after progress would be destroyed earlier than one that made no progress
  * (docs/explanation/learned-budgets.md).
  */
 export const defaultRescueSeconds = (provision_seconds: number, progress_aware = false): number =>
@@ -59,7 +59,7 @@ export interface BudgetQuestion {
   runtime_class?: BudgetSettings;
   /** The server's own defaults. */
   server?: BudgetSettings | undefined;
-  /** The provision budget that the allocation requests, capped at the pool's ceiling. */
+  /** The provision budget that the allocation requests; the ceiling of pool or class caps it. */
   requested_seconds?: number | null;
   /** Learned from the pool's boots, if its policy is `learned` and enough are recorded. */
   learned_seconds?: number | null;

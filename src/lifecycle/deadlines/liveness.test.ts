@@ -1,19 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isFresh, isProbedAlive, judgeLiveness, mayReturnAt, type Silence, staleAt } from './liveness.ts';
+import { earliestReturnAt, isFresh, isProbedAlive, judgeLiveness, type Silence, staleAt } from './liveness.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const stale = 30;
 
 /** A machine that has been ready for a long time, with its last heartbeat at 0. */
-const silence = (over: Partial<Silence> = {}): Silence => ({
+const silence = (overrides: Partial<Silence> = {}): Silence => ({
   status: 'ready',
   status_since: at(-1000),
   last_seen_at: at(0),
   stale_seconds: stale,
   probe_ok_at: null,
   gap_end: null,
-  ...over,
+  ...overrides,
 });
 
 /** The verdict if all received heartbeats are stored. */
@@ -109,7 +109,7 @@ describe('the verdict', () => {
 });
 
 test('lets a silent machine return one stale time after the verdict', () => {
-  expect(mayReturnAt(at(100), stale)).toEqual(at(100 + stale));
+  expect(earliestReturnAt(at(100), stale)).toEqual(at(100 + stale));
 });
 
 const moments = fc.integer({ min: -500, max: 500 }).map(at);

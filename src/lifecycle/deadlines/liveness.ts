@@ -9,17 +9,17 @@ export interface LifeSigns {
   probe_ok_at: Date | null;
 }
 
-const later = (date: Date, seconds: number) => date.getTime() + seconds * 1000;
+const msAfter = (date: Date, seconds: number) => date.getTime() + seconds * 1000;
 
 /** Whether the last heartbeat is younger than the stale time. */
 export const isFresh = ({ last_seen_at, stale_seconds }: LifeSigns, now: Date): boolean =>
-  last_seen_at !== null && stale_seconds !== null && later(last_seen_at, stale_seconds) >= now.getTime();
+  last_seen_at !== null && stale_seconds !== null && msAfter(last_seen_at, stale_seconds) >= now.getTime();
 
 /** Whether the machine answered a probe after its last heartbeat, at most one stale time ago. */
 export const isProbedAlive = ({ last_seen_at, stale_seconds, probe_ok_at }: LifeSigns, now: Date): boolean =>
   probe_ok_at !== null &&
   (last_seen_at === null || probe_ok_at > last_seen_at) &&
-  later(probe_ok_at, stale_seconds ?? 0) >= now.getTime();
+  msAfter(probe_ok_at, stale_seconds ?? 0) >= now.getTime();
 
 export interface Silence extends LifeSigns {
   status: NodeStatus;
@@ -30,8 +30,8 @@ export interface Silence extends LifeSigns {
 
 /**
  * When the machine counts as silent. The stale time starts at the latest of the last heartbeat, the
- * last time without a receiving replica (`gap_end`) and the last status change. A status therefore
- * changes at most once per stale time.
+ * end of the last period without a receiving replica (`gap_end`) and the last status change. A
+ * status therefore changes at most once per stale time.
  */
 export function staleAt({ last_seen_at, stale_seconds, status_since, gap_end }: Silence): Date {
   const silentSince = Math.max(last_seen_at?.getTime() ?? 0, gap_end?.getTime() ?? 0, status_since.getTime());
@@ -58,5 +58,5 @@ export function judgeLiveness(silence: Silence, now: Date, heard_through: Date):
  * When a machine that fell silent can return to service. It waits one stale time, so that its
  * status does not flap.
  */
-export const mayReturnAt = (status_since: Date, stale_seconds: number): Date =>
-  new Date(later(status_since, stale_seconds));
+export const earliestReturnAt = (status_since: Date, stale_seconds: number): Date =>
+  new Date(msAfter(status_since, stale_seconds));

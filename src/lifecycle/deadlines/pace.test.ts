@@ -30,17 +30,17 @@ test('counts a pause of zero if the clock goes back', () => {
   expect(measuredInterval(100, 50, 60)).toBe(0);
 });
 
-const poolDefaults = { announced_seconds: null, seen_seconds: null, usual_seconds: 10, stale_after_seconds: 30 };
+const poolDefaults = { announced_seconds: null, measured_seconds: null, usual_seconds: 10, stale_after_seconds: 30 };
 
 test("uses the longer of the announced and measured interval, else the pool's", () => {
   expect(paceOf(poolDefaults)).toEqual({ interval_seconds: 10, stale_seconds: 30 });
   expect(paceOf({ ...poolDefaults, announced_seconds: 2 })).toEqual({ interval_seconds: 2, stale_seconds: 30 });
-  expect(paceOf({ ...poolDefaults, seen_seconds: 2 })).toEqual({ interval_seconds: 2, stale_seconds: 30 });
-  expect(paceOf({ ...poolDefaults, announced_seconds: 2, seen_seconds: 120 })).toEqual({
+  expect(paceOf({ ...poolDefaults, measured_seconds: 2 })).toEqual({ interval_seconds: 2, stale_seconds: 30 });
+  expect(paceOf({ ...poolDefaults, announced_seconds: 2, measured_seconds: 120 })).toEqual({
     interval_seconds: 120,
     stale_seconds: 360,
   });
-  expect(paceOf({ ...poolDefaults, announced_seconds: 30, seen_seconds: 0.1 })).toEqual({
+  expect(paceOf({ ...poolDefaults, announced_seconds: 30, measured_seconds: 0.1 })).toEqual({
     interval_seconds: 30,
     stale_seconds: 90,
   });
@@ -48,7 +48,7 @@ test("uses the longer of the announced and measured interval, else the pool's", 
 
 test('extends the stale time to a lease, and bounds an announced interval', () => {
   expect(paceOf({ ...poolDefaults, announced_seconds: 2, lease_seconds: 300 }).stale_seconds).toBe(300);
-  expect(paceOf({ ...poolDefaults, seen_seconds: 120, lease_seconds: 300 }).stale_seconds).toBe(360);
+  expect(paceOf({ ...poolDefaults, measured_seconds: 120, lease_seconds: 300 }).stale_seconds).toBe(360);
   expect(paceOf({ ...poolDefaults, announced_seconds: 1e9 }).interval_seconds).toBe(maxIntervalSeconds);
 });
 

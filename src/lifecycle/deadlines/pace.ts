@@ -34,8 +34,8 @@ export function recordBeat(previous: BeatTiming | undefined, now_ms: number): Be
 
 export interface PaceFacts {
   announced_seconds: number | null;
-  /** Measured by this replica, or the interval that was last used. */
-  seen_seconds: number | null;
+  /** The interval that this replica measured, or else the one that was last used. */
+  measured_seconds: number | null;
   /** The pool's interval, used while nothing is announced or measured. */
   usual_seconds: number;
   stale_after_seconds: number;
@@ -49,9 +49,12 @@ export interface Pace {
 }
 
 export function paceOf(facts: PaceFacts): Pace {
-  const { announced_seconds, seen_seconds, usual_seconds, stale_after_seconds, lease_seconds = 0 } = facts;
-  const fallback = announced_seconds === null && seen_seconds === null ? usual_seconds : 0;
-  const interval_seconds = Math.min(Math.max(announced_seconds ?? 0, seen_seconds ?? 0, fallback), maxIntervalSeconds);
+  const { announced_seconds, measured_seconds, usual_seconds, stale_after_seconds, lease_seconds = 0 } = facts;
+  const fallback = announced_seconds === null && measured_seconds === null ? usual_seconds : 0;
+  const interval_seconds = Math.min(
+    Math.max(announced_seconds ?? 0, measured_seconds ?? 0, fallback),
+    maxIntervalSeconds,
+  );
   return {
     interval_seconds,
     stale_seconds: Math.max(effectiveStaleSeconds(stale_after_seconds, interval_seconds), lease_seconds),
@@ -96,12 +99,12 @@ export const maxAssignableSeconds = (stored_stale_seconds: number): number =>
 
 const units: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3600 };
 const duration = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/;
-const part = /(\d+(?:\.\d+)?)(ms|s|m|h)/g;
+const durationPart = /(\d+(?:\.\d+)?)(ms|s|m|h)/g;
 
 /** Parses `2s`, `500ms` or `1m30s`; null if the text is not a duration or the duration is zero. */
 export function readDuration(text: string | null | undefined): number | null {
   if (!text || text.length > 64 || !duration.test(text)) return null;
-  const seconds = [...text.matchAll(part)].reduce(
+  const seconds = [...text.matchAll(durationPart)].reduce(
     (sum, [, count, unit]) => sum + Number(count) * (units[unit ?? ''] ?? 0),
     0,
   );

@@ -5,7 +5,7 @@
 import { type AllocationStatus, allocationStatuses } from '../model/states.ts';
 
 /** Rules that only know that a deadline passed. The cause may become known later. */
-export const decidedByTime: readonly string[] = ['provision-deadline', 'start-deadline', 'offline-deadline'];
+export const timeOnlyRules: readonly string[] = ['provision-deadline', 'start-deadline', 'offline-deadline'];
 
 interface AllocationFacts {
   status: AllocationStatus;
@@ -13,7 +13,10 @@ interface AllocationFacts {
   verdict: { certain?: boolean | undefined } | null;
 }
 
-/** Whether a failed allocation can no longer be rescued: no deadline, or it has passed. */
+/**
+ * Whether a failed allocation can no longer be rescued, because it has no deadline or its deadline
+ * has passed.
+ */
 export const isRescueOver = ({ status, deadline_at }: Omit<AllocationFacts, 'verdict'>, nowMs: number): boolean =>
   status === 'failed' && (deadline_at === null || Date.parse(deadline_at) <= nowMs);
 
@@ -21,7 +24,7 @@ export const isRescueOver = ({ status, deadline_at }: Omit<AllocationFacts, 'ver
 export const hasEnded = ({ status, verdict }: Pick<AllocationFacts, 'status' | 'verdict'>): boolean =>
   status === 'failed' && verdict?.certain === true;
 
-export function allocationMeans(allocation: AllocationFacts, nowMs: number): string {
+export function describeAllocationStatus(allocation: AllocationFacts, nowMs: number): string {
   if (isRescueOver(allocation, nowMs))
     return 'Has no working machine, and its rescue window is over; retry or release it.';
   if (hasEnded(allocation)) return 'Its machine failed for good, so waiting does not help; retry or release it.';

@@ -5,7 +5,7 @@ import { secondsLater } from '../../base/clock.ts';
 const noticeShare = 0.1;
 export const maxNoticeSeconds = 7 * 86_400;
 
-export function noticeFrom({ created_at, expires_at }: { created_at: Date; expires_at: Date }): Date {
+export function noticeTime({ created_at, expires_at }: { created_at: Date; expires_at: Date }): Date {
   const lifeMs = expires_at.getTime() - created_at.getTime();
   return new Date(expires_at.getTime() - Math.min(lifeMs * noticeShare, maxNoticeSeconds * 1000));
 }
@@ -31,7 +31,7 @@ export const settledReasons = {
 } as const;
 export type SettledReason = keyof typeof settledReasons;
 
-export function settledBy(token: TokenLife, now: Date): SettledReason | null {
+export function findSettledReason(token: TokenLife, now: Date): SettledReason | null {
   if (token.revoked_at) return 'revoked';
   if (token.expires_at <= now) return 'expired';
   if (token.replaced) return 'replaced';
@@ -39,4 +39,4 @@ export function settledBy(token: TokenLife, now: Date): SettledReason | null {
 }
 
 export const needsNotice = (token: TokenLife, now: Date): boolean =>
-  settledBy(token, now) === null && noticeFrom(token) <= now;
+  findSettledReason(token, now) === null && noticeTime(token) <= now;

@@ -62,7 +62,7 @@ test('reports the reason and owner if a machine ended before it registered', () 
     ...{ layer: 'credential', ok: false, code: 'boot_failed', owner: 'node' },
     detail: 'it ended before it registered: setup exited with code 7',
   });
-  expect(heartbeat).toMatchObject({ ok: null, detail: 'never heard from' });
+  expect(heartbeat).toMatchObject({ ok: null, detail: 'no registration or heartbeat has ever arrived' });
 });
 
 describe('a ping', () => {
@@ -78,7 +78,7 @@ describe('a ping', () => {
     [{ status: 'failed', leases: 1, error: { code: 'task_expired', message: 'its clock' } }, 'ping_refused', true],
     [{ status: 'succeeded', leases: 1 }, 'result_unsigned', true],
     [{ status: 'succeeded', leases: 1, signed: true, expires_at: ago(9) }, null, true],
-  ])('with %j fails first with %s; over: %s', ([change, code, over]) => {
+  ])('with %j fails first with %s; has ended: %s', ([change, code, over]) => {
     const layers = checkPing({ ...task, ...change }, now);
     expect(firstFailure(layers)).toBe(code);
     expect(isPingOver(layers)).toBe(over);

@@ -6,7 +6,7 @@ import { isFenced, type NodeStatus, type TaskStatus } from '../model/states.ts';
 
 export interface CheckedLayer {
   layer: 'credential' | 'fence' | 'heartbeat' | 'claim' | 'result';
-  /** Null: not known yet. */
+  /** Null while the result is not known. */
   ok: boolean | null;
   /** A code of the error catalogue; null if nothing is wrong. */
   code: string | null;
@@ -29,74 +29,77 @@ export interface CheckedNode {
   agentless?: boolean;
 }
 
-const passed = (layer: CheckedLayer['layer'], detail: string): CheckedLayer => ({
+const passLayer = (layer: CheckedLayer['layer'], detail: string): CheckedLayer => ({
   layer,
   ok: true,
   code: null,
   detail,
 });
-const failed = (layer: CheckedLayer['layer'], code: string, detail: string): CheckedLayer => ({
+const failLayer = (layer: CheckedLayer['layer'], code: string, detail: string): CheckedLayer => ({
   layer,
   ok: false,
   code,
   detail,
 });
-const pending = (layer: CheckedLayer['layer'], detail: string): CheckedLayer => ({
+const deferLayer = (layer: CheckedLayer['layer'], detail: string): CheckedLayer => ({
   layer,
   ok: null,
   code: null,
   detail,
 });
 
-const usualStaleSeconds = 30;
+const defaultStaleSeconds = 30;
 const secondsSince = (then: Date, now: Date) => Math.max(0, Math.round((now.getTime() - then.getTime()) / 100) / 10);
 
-function heartbeat({ registered_at, last_seen_at, stale_seconds }: CheckedNode, now: Date): CheckedLayer {
+function checkHeartbeat({ registered_at, last_seen_at, stale_seconds }: CheckedNode, now: Date): CheckedLayer {
   // A registration counts as a sign of life; the first heartbeat follows it.
   const lastSignMs = Math.max(registered_at?.getTime() ?? 0, last_seen_at?.getTime() ?? 0);
-  if (lastSignMs === 0) return pending('heartbeat', 'never heard from');
-  const stale = stale_seconds ?? usualStaleSeconds;
+  if (lastSignMs === 0) return deferLayer('heartbeat', 'no registration or heartbeat has ever arrived');
+  const stale = stale_seconds ?? defaultStaleSeconds;
   const silentSeconds = secondsSince(new Date(lastSignMs), now);
-  const lastHeard = `last heard from ${silentSeconds} s ago`;
+  const lastSign = `the last sign of life came ${silentSeconds} s ago`;
   return silentSeconds > stale
-    ? failed('heartbeat', 'heartbeat_stale', `${lastHeard}; it counts as silent after ${stale} s`)
-    : passed('heartbeat', lastHeard);
+    ? failLayer('heartbeat', 'heartbeat_stale', `${lastSign}; it counts as silent after ${stale} s`)
+    : passLayer('heartbeat', lastSign);
 }
 
 /**
  * If a machine ended before it registered, its credential was never used. The check then reports
  * the reason from the verdict.
  */
-function credential({ status, node_instance_id, registered_at, verdict, agentless }: CheckedNode): CheckedLayer {
+function checkCredential({ status, node_instance_id, registered_at, verdict, agentless }: CheckedNode): CheckedLayer {
   if (registered_at !== null)
     return agentless
-      ? pending('credential', `no agent runs on instance ${node_instance_id}`)
-      : passed('credential', `instance ${node_instance_id} has registered`);
+      ? deferLayer('credential', `no agent runs on instance ${node_instance_id}`)
+      : passLayer('credential', `instance ${node_instance_id} has registered`);
   if (status === 'failed' && verdict) {
     const { rule, reason, owner, certain } = verdict;
-    const ended = failed('credential', 'boot_failed', `it ended before it registered: ${reason}`);
-    const layer = rule === 'provision-error' || certain ? ended : failed('credential', 'never_registered', reason);
+    const ended = failLayer('credential', 'boot_failed', `it ended before it registered: ${reason}`);
+    const layer = rule === 'provision-error' || certain ? ended : failLayer('credential', 'never_registered', reason);
     return { ...layer, ...(owner && { owner }) };
   }
   if (isFenced(status))
-    return pending('credential', `no machine has registered, and none is expected: the node is ${status}`);
+    return deferLayer('credential', `no machine has registered, and none is expected: the node is ${status}`);
   if (agentless)
-    return pending('credential', `no agent will run on it; the node is ${status}, and its provider is working on it`);
-  return failed('credential', 'never_registered', `the node is ${status}, and no machine has registered for it yet`);
+    return deferLayer(
+      'credential',
+      `no agent will run on it; the node is ${status}, and its provider is working on it`,
+    );
+  return failLayer('credential', 'never_registered', `the node is ${status}, and no machine has registered for it yet`);
 }
 
-function fence({ status, fence_reason }: CheckedNode): CheckedLayer {
+function checkFence({ status, fence_reason }: CheckedNode): CheckedLayer {
   if (status === 'retired')
-    return failed('fence', 'node_retired', `the node is retired${fence_reason ? `: ${fence_reason}` : ''}`);
+    return failLayer('fence', 'node_retired', `the node is retired${fence_reason ? `: ${fence_reason}` : ''}`);
   return isFenced(status)
-    ? failed('fence', 'node_fenced', `the node is ${status}${fence_reason ? `: ${fence_reason}` : ''}`)
-    : passed('fence', `the node is ${status} and not fenced`);
+    ? failLayer('fence', 'node_fenced', `the node is ${status}${fence_reason ? `: ${fence_reason}` : ''}`)
+    : passLayer('fence', `the node is ${status} and not fenced`);
 }
 
 export const checkNode = (node: CheckedNode, now: Date): CheckedLayer[] => [
-  credential(node),
-  fence(node),
-  heartbeat(node, now),
+  checkCredential(node),
+  checkFence(node),
+  checkHeartbeat(node, now),
 ];
 
 export interface PingedTask {
@@ -119,26 +122,26 @@ export function checkPing(task: PingedTask, now: Date): CheckedLayer[] {
   const withdrawnReason = error?.code === 'task_withdrawn' ? error.message : null;
   const claim =
     leases > 0
-      ? passed('claim', `its agent took the ping${leases > 1 ? `, ${leases} times` : ''}`)
+      ? passLayer('claim', `its agent took the ping${leases > 1 ? `, ${leases} times` : ''}`)
       : isExpired
-        ? failed('claim', 'task_unclaimed', withdrawnReason ?? 'its agent did not take the ping in time')
-        : pending('claim', 'the ping waits for its agent');
+        ? failLayer('claim', 'task_unclaimed', withdrawnReason ?? 'its agent did not take the ping in time')
+        : deferLayer('claim', 'the ping waits for its agent');
   if (!isAnswered)
     return [
       claim,
       isExpired
-        ? failed('result', 'result_missing', withdrawnReason ?? 'no answer to the ping arrived in time')
-        : pending('result', 'no answer yet'),
+        ? failLayer('result', 'result_missing', withdrawnReason ?? 'no answer to the ping arrived in time')
+        : deferLayer('result', 'no answer yet'),
     ];
   if (status === 'failed')
-    return [claim, failed('result', 'ping_refused', `its agent answered: ${error?.message ?? 'failed'}`)];
+    return [claim, failLayer('result', 'ping_refused', `its agent answered: ${error?.message ?? 'failed'}`)];
   return [
     claim,
     task.signed
-      ? passed('result', 'its signed answer arrived')
-      : failed('result', 'result_unsigned', 'an answer arrived, but its agent’s key did not sign it'),
+      ? passLayer('result', 'its signed answer arrived')
+      : failLayer('result', 'result_unsigned', 'an answer arrived, but its agent’s key did not sign it'),
   ];
 }
 
-/** Whether the ping is over: every layer has a result. */
+/** Whether the ping has ended: every layer has a result. */
 export const isPingOver = (checks: CheckedLayer[]): boolean => checks.every(({ ok }) => ok !== null);

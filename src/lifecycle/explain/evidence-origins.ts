@@ -11,8 +11,8 @@ export type Origin = keyof typeof originMeans;
 export const origins = Object.keys(originMeans) as Origin[];
 
 /**
- * The server sets the origin by the route of the call. `OutsideOrigin` is for facts that somebody
- * else posts, `OwnOrigin` for facts that the server writes.
+ * The server sets the origin by the route of the call. `OutsideOrigin` is for facts that
+ * callers post, `OwnOrigin` for facts that the server writes.
  */
 export type OutsideOrigin = Extract<Origin, 'node' | 'person'>;
 export type OwnOrigin = Extract<Origin, 'internal' | 'report'>;

@@ -7,7 +7,7 @@ import { byRule, type ExplainFacts, type Explanation, type NextStep } from './ex
 
 type AgentlessExplainer = (facts: ExplainFacts, silent_at: Date | null) => Explanation;
 
-const notShown = (at: Date | null): NextStep => ({
+const absenceStep = (at: Date | null): NextStep => ({
   if: 'its provider answers but does not show it until then',
   ...byRule('offline', 'liveness'),
   at,
@@ -25,14 +25,14 @@ export const agentlessExplainers: Partial<Record<NodeStatus, AgentlessExplainer>
     waiting_for: null,
     next: [
       { if: 'its provider shows it as unhealthy', leads_to: 'degraded', at: null, by: 'degraded' },
-      notShown(silent_at),
+      absenceStep(silent_at),
     ],
   }),
   degraded: (_, silent_at) => ({
     waiting_for: 'its provider to show it as healthy again',
     next: [
       { if: 'its provider shows it as healthy again', leads_to: 'ready', at: null, by: 'degraded' },
-      notShown(silent_at),
+      absenceStep(silent_at),
     ],
   }),
 };

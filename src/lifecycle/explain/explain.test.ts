@@ -4,26 +4,26 @@ import { type NodeStatus, nodeStatusNames } from '../model/states.ts';
 import { type Cause, causes, findEdge, nodeEdges } from '../model/transitions.ts';
 import { explain } from './explain.ts';
 import type { ExplainedNode, ExplainFacts, Explanation, Holder, NextStep } from './explanation.ts';
-import { nodeMeans } from './node-means.ts';
+import { describeNodeStatus } from './node-means.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const deadline = at(600);
 const silent = at(30);
 
-const holder = (status: Holder['status'], over: Partial<Holder> = {}): Holder => ({
+const holder = (status: Holder['status'], overrides: Partial<Holder> = {}): Holder => ({
   allocation_id: 'alloc_1',
   name: null,
   status,
   reason: null,
   release_tries: 0,
   retry_at: null,
-  ...over,
+  ...overrides,
 });
 
 const facts = (
   status: NodeStatus,
   node: Partial<ExplainedNode> = {},
-  over: Partial<Omit<ExplainFacts, 'node'>> = {},
+  overrides: Partial<Omit<ExplainFacts, 'node'>> = {},
 ): ExplainFacts => ({
   node: {
     status,
@@ -46,10 +46,11 @@ const facts = (
   anew: false,
   holder: holder('releasing'),
   residue: [],
+  gap_end: null,
   operation: null,
   repeated: null,
   refused_beats: null,
-  ...over,
+  ...overrides,
 });
 
 const when = ({ at: moment }: NextStep) => {
@@ -71,7 +72,7 @@ test('explains an agentless machine by its provider alone', () => {
     const words = explained(status, {}, { agentless: true }).join('; ');
     expect(words).toMatch(/its provider/);
     expect(words).not.toMatch(/agent|work|beat|registers/);
-    expect(nodeMeans({ status, verdict: null }, { agentless: true })).not.toMatch(/agent|probes/);
+    expect(describeNodeStatus({ status, verdict: null }, { agentless: true })).not.toMatch(/agent|probes/);
   }
   expect(explained('degraded', {}, { agentless: true })).toEqual([
     'waits for its provider to show it as healthy again',
@@ -129,6 +130,12 @@ describe('explains a node that is', () => {
       'if 50 % of its work fails: degraded',
       'if no heartbeat arrives by then: offline, by liveness (degraded if it answers a probe) [silence]',
     ]);
+  });
+
+  test('ready, after a time in which no replica received heartbeats', () => {
+    for (const agentless of [false, true])
+      expect(explain(facts('ready', {}, { gap_end: at(20), agentless })).next.at(-1)?.at).toEqual(at(50));
+    expect(explain(facts('ready', {}, { gap_end: at(-20) })).next.at(-1)?.at).toEqual(silent);
   });
 
   test('degraded by its errors', () => {
@@ -349,8 +356,9 @@ describe('a held verdict', () => {
 test('describes every status in one sentence', () => {
   for (const status of nodeStatusNames)
     for (const verdict of [null, { rule: 'x', certain: true }])
-      expect(nodeMeans({ status, verdict })).toMatch(/^[A-Z].+\.$/);
-  const means = (certain?: boolean) => nodeMeans({ status: 'failed', verdict: { rule: 'provision-error', certain } });
+      expect(describeNodeStatus({ status, verdict })).toMatch(/^[A-Z].+\.$/);
+  const means = (certain?: boolean) =>
+    describeNodeStatus({ status: 'failed', verdict: { rule: 'provision-error', certain } });
   expect(means()).toMatch(/can return within its rescue window/);
   expect(means(true)).toMatch(/waiting does not help/);
 });
@@ -384,8 +392,10 @@ describe('a machine whose heartbeats are refused', () => {
     },
   );
   test('is not described as silent', () => {
-    expect(nodeMeans({ status: 'offline', verdict: null }, { refused: true })).toMatch(/^Its heartbeats arrive/);
-    expect(nodeMeans({ status: 'offline', verdict: null })).toMatch(/^Silent/);
+    expect(describeNodeStatus({ status: 'offline', verdict: null }, { refused: true })).toMatch(
+      /^Its heartbeats arrive/,
+    );
+    expect(describeNodeStatus({ status: 'offline', verdict: null })).toMatch(/^Silent/);
   });
   test('does not wait for its heartbeats if none would help', () => {
     for (const status of ['cleaning', 'quarantined', 'retired'] as const)

@@ -1,6 +1,6 @@
 /** Explains what a machine waits for, what happens next, and when. */
 import { type RepeatedFailure, repeatedFailureWords } from '../actions/order-offers.ts';
-import { mayReturnAt, staleAt } from '../deadlines/liveness.ts';
+import { earliestReturnAt, staleAt } from '../deadlines/liveness.ts';
 import { refusedBeatsWords } from '../findings/refused-beats.ts';
 import { degradedFrom, mayBeReady, readyBelow } from '../model/reports.ts';
 import { isObserveOnly } from '../model/rules.ts';
@@ -19,10 +19,10 @@ import {
 type Explainer = (facts: ExplainFacts) => Explanation;
 
 /** Uses the function that the liveness rule uses, so the displayed time is exact. */
-const silentAt = (node: ExplainedNode): Date | null =>
-  node.last_seen_at && node.stale_seconds !== null ? staleAt({ ...node, probe_ok_at: null, gap_end: null }) : null;
+const silenceTime = ({ node, gap_end }: ExplainFacts): Date | null =>
+  node.last_seen_at && node.stale_seconds !== null ? staleAt({ ...node, probe_ok_at: null, gap_end }) : null;
 
-const share = (rate: number) => `${rate * 100} %`;
+const formatShare = (rate: number) => `${rate * 100} %`;
 
 const provisioning: Explainer = ({ node, operation }) =>
   node.waiting_for === 'capacity'
@@ -60,43 +60,47 @@ const starting: Explainer = ({ node }) =>
         ],
       };
 
-const silence = (node: ExplainedNode): NextStep => ({
+const silenceStep = (facts: ExplainFacts): NextStep => ({
   if: 'no heartbeat arrives by then',
   ...byRule('offline', 'liveness', ' (degraded if it answers a probe)'),
-  at: silentAt(node),
+  at: silenceTime(facts),
 });
 
-const ready: Explainer = ({ node }) => ({
+const ready: Explainer = (facts) => ({
   waiting_for: null,
   next: [
-    { if: `${share(degradedFrom)} of its work fails`, leads_to: 'degraded', at: null, by: 'degraded' },
-    silence(node),
+    { if: `${formatShare(degradedFrom)} of its work fails`, leads_to: 'degraded', at: null, by: 'degraded' },
+    silenceStep(facts),
   ],
 });
 
-const degraded: Explainer = ({ node }) => ({
-  waiting_for: node.verdict?.rule === 'liveness' ? 'its heartbeat; it answers only probes' : 'its error rate to drop',
+const degraded: Explainer = (facts) => ({
+  waiting_for:
+    facts.node.verdict?.rule === 'liveness' ? 'its heartbeat; it answers only probes' : 'its error rate to drop',
   next: [
-    node.verdict?.rule === 'liveness'
+    facts.node.verdict?.rule === 'liveness'
       ? { if: 'its heartbeats resume', leads_to: 'ready', at: null }
       : {
-          if: `it reports ready, or less than ${share(readyBelow)} of its work fails`,
+          if: `it reports ready, or less than ${formatShare(readyBelow)} of its work fails`,
           leads_to: 'ready',
           at: null,
           by: 'degraded',
         },
-    silence(node),
+    silenceStep(facts),
   ],
 });
 
-/** When a machine returns to service that fell silent and sends heartbeats again; else null. */
-const returnsAt = ({ verdict, last_seen_at, status_since, stale_seconds }: ExplainedNode): Date | null =>
+/**
+ * When a machine that fell silent, and now sends heartbeats again, returns to service. Null for any
+ * other machine.
+ */
+const returnTime = ({ verdict, last_seen_at, status_since, stale_seconds }: ExplainedNode): Date | null =>
   verdict?.rule === 'liveness' && last_seen_at && last_seen_at > status_since && stale_seconds !== null
-    ? mayReturnAt(status_since, stale_seconds)
+    ? earliestReturnAt(status_since, stale_seconds)
     : null;
 
 const offline: Explainer = ({ node }) => {
-  const at = returnsAt(node);
+  const at = returnTime(node);
   const failure = { ...byRule('failed', 'offline-deadline'), at: node.deadline_at };
   return at
     ? {
@@ -115,7 +119,7 @@ const offline: Explainer = ({ node }) => {
       };
 };
 
-const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextStep => ({
+const rescueEndStep = (condition: string, { deadline_at }: ExplainedNode): NextStep => ({
   if: condition,
   ...byRule('cleaning', 'rescue-over', ': destroyed, with proof'),
   at: deadline_at,
@@ -128,12 +132,12 @@ const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextSte
 export const endWords = (verdict: ExplainedNode['verdict']): string =>
   verdict?.rule === 'provision-error' ? 'its launch failed for good' : 'it has ended';
 
-const ended: Explainer = ({ node, holder }) => ({
+const explainEnded: Explainer = ({ node, holder }) => ({
   waiting_for: `a person${holder ? ' to retry it' : ''}, or the end of its rescue window; ${endWords(node.verdict)}, so waiting does not help`,
-  next: [endOfWindow(holder ? 'it is not retried before then' : 'no action is taken before then', node)],
+  next: [rescueEndStep(holder ? 'it is not retried before then' : 'no action is taken before then', node)],
 });
 
-const mayComeBack: Explainer = ({ node }) => ({
+const explainRescuable: Explainer = ({ node }) => ({
   waiting_for: 'the end of its rescue window, or a sign of life',
   next: [
     {
@@ -141,7 +145,7 @@ const mayComeBack: Explainer = ({ node }) => ({
       leads_to: 'starting, rescued by late-registration',
       at: null,
     },
-    endOfWindow('it does not', node),
+    rescueEndStep('it does not', node),
   ],
 });
 
@@ -149,7 +153,7 @@ const changePoolWords = (repeated: RepeatedFailure) =>
   `a change of pool ${repeated.pool}: ${repeatedFailureWords(repeated)}, and a retry would most likely fail too. Fix its set-up, image or budget, apply the pool, then retry`;
 
 const failed: Explainer = (facts) => {
-  const explanation = (facts.node.verdict?.certain ? ended : mayComeBack)(facts);
+  const explanation = (facts.node.verdict?.certain ? explainEnded : explainRescuable)(facts);
   return facts.repeated ? { ...explanation, waiting_for: changePoolWords(facts.repeated) } : explanation;
 };
 
@@ -161,33 +165,33 @@ const draining: Explainer = ({ node }) => ({
   ],
 });
 
-const afterProof = ({ anew, reuse }: ExplainFacts) => {
+const outcomeAfterProof = ({ anew, reuse }: ExplainFacts) => {
   if (anew) return 'provisioning, as a new instance';
   return reuse ? 'ready and free' : 'retired';
 };
 
 const isReleaseFailed = (holder: Holder | null): holder is Holder => holder?.status === 'release_failed';
 
-/** Whether a release runs the cleanup. An allocation in another status does not own it. */
+/** Whether a release runs the cleanup. An allocation in another status does not own the cleanup. */
 const isCleanedByRelease = ({ holder }: ExplainFacts) => holder?.status === 'releasing' || isReleaseFailed(holder);
 
 const tryOf = ({ release_tries }: Holder) => `try ${release_tries + 1}`;
 
-const retry = (holder: Holder): NextStep => ({
+const retryStep = (holder: Holder): NextStep => ({
   if: 'its release is not retried before then',
   leads_to: `its release is retried (${tryOf(holder)})`,
   at: holder.retry_at,
 });
 
-const stuckInRelease = (facts: ExplainFacts, holder: Holder): Explanation => ({
+const explainFailedRelease = (facts: ExplainFacts, holder: Holder): Explanation => ({
   waiting_for: `${tryOf(holder)} of its release: ${holder.reason ?? 'the last one failed'}`,
-  next: [{ if: 'a try ends with proof', leads_to: afterProof(facts), at: null }],
+  next: [{ if: 'a try ends with proof', leads_to: outcomeAfterProof(facts), at: null }],
 });
 
-const beingCleaned: Explainer = (facts) => ({
+const explainCleanup: Explainer = (facts) => ({
   waiting_for: facts.operation ?? 'the proof that nothing is left',
   next: [
-    { if: 'the proof is complete', leads_to: afterProof(facts), at: null },
+    { if: 'the proof is complete', leads_to: outcomeAfterProof(facts), at: null },
     {
       if: 'it takes longer than that',
       ...(isCleanedByRelease(facts)
@@ -199,7 +203,7 @@ const beingCleaned: Explainer = (facts) => ({
 });
 
 const cleaning: Explainer = (facts) =>
-  isReleaseFailed(facts.holder) ? stuckInRelease(facts, facts.holder) : beingCleaned(facts);
+  isReleaseFailed(facts.holder) ? explainFailedRelease(facts, facts.holder) : explainCleanup(facts);
 
 const nameOf = ({ allocation_id, name }: Holder) => (name ? `${allocation_id} (${name})` : allocation_id);
 
@@ -207,7 +211,7 @@ const nameOf = ({ allocation_id, name }: Holder) => (name ? `${allocation_id} ($
 const isUsing = ({ status }: Holder) => status !== 'failed' && status !== 'released';
 
 /** A quarantined machine can return to its active allocation, but not to one in another status. */
-const usedBy = (holder: Holder, reuse: boolean) => {
+const holderWords = (holder: Holder, reuse: boolean) => {
   const warning = reuse ? '' : ', which destroys the machine in this pool';
   return holder.status === 'active'
     ? `${nameOf(holder)} still uses it: reactivate the machine to serve the allocation again, or release the allocation before you reimage or retire the machine${warning}`
@@ -221,7 +225,7 @@ const quarantined: Explainer = ({ node, holder, residue, reuse }) => ({
   waiting_for: [
     'a person to decide',
     ...(node.verdict?.rule === 'force-release' && residue.length === 0 ? [settledAfterForceWords] : []),
-    ...(holder && isUsing(holder) ? [usedBy(holder, reuse)] : []),
+    ...(holder && isUsing(holder) ? [holderWords(holder, reuse)] : []),
     ...(residue.length > 0 ? [`on the residue ledger: ${residue.join(', ')}`] : []),
   ].join('; '),
   next: [],
@@ -244,33 +248,38 @@ const explainers: Record<NodeStatus, Explainer> = {
 /**
  * In an observe-only pool most rules only record their verdicts, so their steps are hypothetical.
  */
-function asHypothetical(step: NextStep): NextStep {
+function toHypothetical(step: NextStep): NextStep {
   if (!step.by || !isObserveOnly(step.by, causes[step.by].trigger, 'observe')) return step;
   return { ...step, leads_to: `would be ${step.leads_to}; the pool is observe-only` };
 }
 
 const statusesWithHeartbeats: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'offline', 'draining'];
-/** Whether heartbeats would help now. After a failure they help only while a rescue is possible. */
+/**
+ * Whether heartbeats would help now. After a failure they help only while a rescue is possible, and
+ * not after repeated failures, because these need a change of the pool.
+ */
 const needsHeartbeats = ({ node, repeated }: ExplainFacts): boolean =>
   node.status === 'failed' ? !node.verdict?.certain && !repeated : statusesWithHeartbeats.includes(node.status);
 
 export function explain(facts: ExplainFacts): Explanation {
   const { node } = facts;
   const agentlessExplainer = facts.agentless && agentlessExplainers[node.status];
-  const explanation = agentlessExplainer ? agentlessExplainer(facts, silentAt(node)) : explainers[node.status](facts);
+  const explanation = agentlessExplainer
+    ? agentlessExplainer(facts, silenceTime(facts))
+    : explainers[node.status](facts);
   const endOfHold = node.held && {
     if: `the hold ends (${node.held.reason})`,
     leads_to: `${node.held.rule} decides again`,
     at: new Date(node.held.held_until),
   };
-  const refused = facts.refused_beats && needsHeartbeats(facts) ? refusedBeatsWords(facts.refused_beats) : null;
-  const retries = isReleaseFailed(facts.holder) ? [retry(facts.holder)] : [];
+  const refusalWords = facts.refused_beats && needsHeartbeats(facts) ? refusedBeatsWords(facts.refused_beats) : null;
+  const retrySteps = isReleaseFailed(facts.holder) ? [retryStep(facts.holder)] : [];
   return {
-    waiting_for: endOfHold ? `the end of a hold: ${node.held?.reason}` : (refused ?? explanation.waiting_for),
+    waiting_for: endOfHold ? `the end of a hold: ${node.held?.reason}` : (refusalWords ?? explanation.waiting_for),
     next: [
       ...(endOfHold ? [endOfHold] : []),
-      ...retries,
-      ...(facts.observe_only ? explanation.next.map(asHypothetical) : explanation.next),
+      ...retrySteps,
+      ...(facts.observe_only ? explanation.next.map(toHypothetical) : explanation.next),
     ],
   };
 }

@@ -38,17 +38,20 @@ export interface Holder {
 export interface ExplainFacts {
   node: ExplainedNode;
   observe_only: boolean;
-  /** The machine is reused after its release. */
+  /** Whether the machine is reused after its release. */
   reuse: boolean;
   /**
-   * Supervised through its provider: each inspection that shows the machine counts as a heartbeat.
+   * Whether the machine is supervised through its provider. Each inspection that shows the machine
+   * then counts as a heartbeat.
    */
   agentless: boolean;
-  /** The teardown is part of a reimage. */
+  /** Whether the teardown is part of a reimage. */
   anew: boolean;
   holder: Holder | null;
   /** Open residue of a forced release. */
   residue: readonly string[];
+  /** When the last period ended in which no replica could receive heartbeats. */
+  gap_end: Date | null;
   /** The event that the running operation on the machine waits for, if there is one. */
   operation: string | null;
   /** Set if the machine repeatedly failed to come up. */
@@ -65,7 +68,7 @@ export interface NextStep {
   by?: Cause;
 }
 
-/** A step that a rule takes. `leads_to` names the rule for people; code reads `by`. */
+/** Builds a step that a rule takes. `leads_to` names the rule for people; code reads `by`. */
 export const byRule = (outcome: string, rule: Cause, remark = ''): Pick<NextStep, 'leads_to' | 'by'> => ({
   leads_to: `${outcome}, by ${rule}${remark}`,
   by: rule,

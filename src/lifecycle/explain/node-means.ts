@@ -11,7 +11,7 @@ const agentlessMeans: Partial<Record<NodeStatus, string>> = {
   offline: 'Its provider does not show it; it can return until its deadline.',
 };
 
-export function nodeMeans(
+export function describeNodeStatus(
   { status, verdict }: Pick<ExplainedNode, 'status' | 'verdict'>,
   { stuck = false, agentless = false, refused = false } = {},
 ): string {

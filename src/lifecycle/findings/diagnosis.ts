@@ -8,7 +8,7 @@ export interface CrashPattern {
   code: string;
   pattern: RegExp;
   says: string;
-  /** Waiting longer cannot help. */
+  /** Whether the boot can no longer succeed, so that waiting does not help. */
   certain: boolean;
 }
 

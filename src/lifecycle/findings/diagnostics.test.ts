@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readDiagnostics, sizeWords } from './diagnostics.ts';
+import { formatSize, readDiagnostics } from './diagnostics.ts';
 
 it('reads diagnostics of an agent and a provider', () => {
   const data = {
@@ -32,7 +32,7 @@ it.each([{}, { host: null, processes: 'many', lines: [1, null], boot_stages: [{ 
 );
 
 it('formats sizes', () => {
-  expect([0, 900, 2048, 5 * 1024 ** 2, 3 * 1024 ** 3].map(sizeWords)).toEqual([
+  expect([0, 900, 2048, 5 * 1024 ** 2, 3 * 1024 ** 3].map(formatSize)).toEqual([
     '0 B',
     '900 B',
     '2 KiB',

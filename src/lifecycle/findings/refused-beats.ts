@@ -9,11 +9,11 @@ export interface RefusingRelay {
 }
 
 const newTokenCommand = (pool: string) => `slipway tokens create --name NAME --role relay --pool ${pool}`;
-const restartRelay = (_: RefusingRelay, pool: string) =>
+const adviseRelayRestart = (_: RefusingRelay, pool: string) =>
   `start the relay with another token (${newTokenCommand(pool)})`;
 
 interface Refusal {
-  /** For callers who may see the machine, but not other tokens and pools. */
+  /** The text for callers who may see the machine, but not other tokens and pools. */
   in_short: string;
   why(refusing: RefusingRelay, pool: string): string;
   way_out(refusing: RefusingRelay, pool: string): string;
@@ -28,17 +28,17 @@ export const beatRefusals = {
     why: ({ relay, relay_pool }, pool) =>
       `relay token ${relay} is for pool ${relay_pool}, but the machine is in pool ${pool}`,
     way_out: (_, pool) =>
-      `connect it through a relay with a token for pool ${pool} (${newTokenCommand(pool)}), or through one without a token`,
+      `connect it through a relay with a token for pool ${pool} (${newTokenCommand(pool)}), or through a relay without a token`,
   },
   token_unknown: {
     in_short: 'the token of its relay was revoked',
     why: ({ relay }) => `relay token ${relay} was revoked`,
-    way_out: restartRelay,
+    way_out: adviseRelayRestart,
   },
   token_expired: {
     in_short: 'the token of its relay has expired',
     why: ({ relay }) => `relay token ${relay} has expired`,
-    way_out: restartRelay,
+    way_out: adviseRelayRestart,
   },
   credential_expired: {
     in_short: 'its credential has expired',
@@ -50,20 +50,20 @@ export const beatRefusals = {
 
 export type BeatRefusal = keyof typeof beatRefusals;
 
-const newJoinToken = (pool: string) =>
-  `make another join token (slipway join-token create ${pool}) and start the machine with it`;
+const adviseNewJoinToken = (pool: string) =>
+  `create another join token (slipway join-token create ${pool}) and start the machine with it`;
 
 /** Refusals of machines that authenticate with a join token, as clients of foreign protocols do. */
 export const joinRefusals = {
   join_token_expired: {
     in_short: 'its join token has expired',
     why: (token_id: string) => `join token ${token_id} has expired`,
-    way_out: newJoinToken,
+    way_out: adviseNewJoinToken,
   },
   join_token_invalid: {
     in_short: 'its join token was revoked',
     why: (token_id: string) => `join token ${token_id} was revoked`,
-    way_out: newJoinToken,
+    way_out: adviseNewJoinToken,
   },
 } as const;
 
@@ -95,20 +95,20 @@ const unknownRefusal: Refusal = {
   way_out: () => 'upgrade this replica, then explain the machine again',
 };
 
-const refusalOf = (code: string): Refusal => (isBeatRefusal(code) ? beatRefusals[code] : unknownRefusal);
+const findRefusal = (code: string): Refusal => (isBeatRefusal(code) ? beatRefusals[code] : unknownRefusal);
 
 /**
  * Reads refused heartbeats from a fact. Counts only facts of the control plane, and only heartbeats
  * with the machine's own credential or join token. Texts come from the tables above, never from the
  * fact.
  */
-export function refusedBeatsIn(
+export function readRefusedBeats(
   fact: { kind: string; origin: string; at: string; data: Record<string, unknown> },
   pool: string,
 ): RefusedBeats | null {
   const { shown } = fact.data;
-  const isItsOwn = shown === 'credential' || shown === 'join_token';
-  if (fact.kind !== refusedBeatKind || fact.origin !== 'internal' || !isItsOwn) return null;
+  const isOwnSecret = shown === 'credential' || shown === 'join_token';
+  if (fact.kind !== refusedBeatKind || fact.origin !== 'internal' || !isOwnSecret) return null;
   const code = String(fact.data.code);
   if (shown === 'join_token' && isJoinRefusal(code)) {
     const { in_short, why, way_out } = joinRefusals[code];
@@ -118,7 +118,7 @@ export function refusedBeatsIn(
     return { at: new Date(fact.at), token_ended_at, ...texts };
   }
   const refusing = { relay: String(fact.data.relay), relay_pool: String(fact.data.relay_pool) };
-  const { in_short, why, way_out } = refusalOf(code);
+  const { in_short, why, way_out } = findRefusal(code);
   const texts = { in_short, why: why(refusing, pool), way_out: way_out(refusing, pool) };
   return { at: new Date(fact.at), token_ended_at: null, ...texts };
 }
@@ -135,7 +135,10 @@ const wasHeardUntilEnd = ({ token_ended_at }: RefusedBeats, last_seen_at: Date |
   token_ended_at === null ||
   (last_seen_at !== null && last_seen_at.getTime() >= token_ended_at.getTime() - 1000 * maxSilenceBeforeEndSeconds);
 
-/** Whether no heartbeat was accepted since the last recorded refusal. */
+/**
+ * Whether a recent refusal explains the machine's silence, and no heartbeat was accepted since the
+ * refusal was recorded.
+ */
 export const isStillRefused = (refused: RefusedBeats, last_seen_at: Date | null, now: Date): boolean =>
   (last_seen_at === null || refused.at > last_seen_at) &&
   now.getTime() - refused.at.getTime() < 2000 * refusalRecordedEverySeconds &&

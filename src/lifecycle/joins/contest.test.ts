@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { judgeRegistration, type ReturnFacts, verdictOfAnswer } from './contest.ts';
+import { judgeProbeAnswer, judgeRegistration, type ReturnFacts } from './contest.ts';
 
 const knownAddress = 'http://10.0.0.1:8001';
 const otherAddress = 'http://10.0.0.2:8001';
@@ -15,14 +15,14 @@ const facts = (more: Partial<ReturnFacts> = {}): ReturnFacts => ({
   ...more,
 });
 
-test('without credentials, a registration at the same address is a restart', () => {
+test('if no credential is lacking, a registration at the same address is a restart', () => {
   for (const is_other_process of [true, false])
     for (const is_beating of [true, false])
       for (const serves_tenant of [true, false])
         expect(judgeRegistration(facts({ is_other_process, is_beating, serves_tenant }))).toBe('restart');
 });
 
-test('another address never takes the name of a machine that serves a tenant', () => {
+test('by default, another address does not take the name of a machine that serves a tenant', () => {
   for (const [endpoint, claimed_endpoint] of [
     [knownAddress, otherAddress],
     [knownAddress, null],
@@ -48,13 +48,13 @@ test("the pool's policy or a re-enrolment allows another address", () => {
 test('if the machine serves no tenant, a probe of its former address decides', () => {
   const moved = facts({ claimed_endpoint: otherAddress, serves_tenant: false });
   expect(judgeRegistration(moved)).toBe('ask_former');
-  expect(verdictOfAnswer('yes', { is_beating: false })).toBe('second_process');
-  expect(verdictOfAnswer('no', { is_beating: true })).toBe('restart');
+  expect(judgeProbeAnswer('yes', { is_beating: false })).toBe('second_process');
+  expect(judgeProbeAnswer('no', { is_beating: true })).toBe('restart');
 });
 
 test('if the former address is unknown or cannot be probed, the heartbeats decide', () => {
-  expect(verdictOfAnswer('unknown', { is_beating: true })).toBe('second_process');
-  expect(verdictOfAnswer('unknown', { is_beating: false })).toBe('restart');
+  expect(judgeProbeAnswer('unknown', { is_beating: true })).toBe('second_process');
+  expect(judgeProbeAnswer('unknown', { is_beating: false })).toBe('restart');
   const nowhere = facts({ endpoint: null, claimed_endpoint: null });
   expect(judgeRegistration(nowhere)).toBe('second_process');
   expect(judgeRegistration({ ...nowhere, is_beating: false })).toBe('restart');

@@ -35,7 +35,7 @@ export interface ReturnFacts {
 
 export type ReturnVerdict = 'restart' | 'ask_former' | 'key_unproven' | 'second_process' | 'other_endpoint';
 
-/** `ask_former`: probe the former address, then call `verdictOfAnswer`. */
+/** `ask_former`: probe the former address, then call `judgeProbeAnswer`. */
 export function judgeRegistration(facts: ReturnFacts): ReturnVerdict {
   if (facts.allow_takeover || facts.re_enrolled) return 'restart';
   // The machine has a credential, so its address proves nothing: anyone with a join token can send
@@ -47,10 +47,13 @@ export function judgeRegistration(facts: ReturnFacts): ReturnVerdict {
     return facts.endpoint === null && facts.is_other_process && facts.is_beating ? 'second_process' : 'restart';
   }
   if (facts.serves_tenant) return 'other_endpoint';
-  return facts.endpoint === null ? verdictOfAnswer('unknown', facts) : 'ask_former';
+  return facts.endpoint === null ? judgeProbeAnswer('unknown', facts) : 'ask_former';
 }
 
-export function verdictOfAnswer(answered: ProbeAnswer, { is_beating }: Pick<ReturnFacts, 'is_beating'>): ReturnVerdict {
+export function judgeProbeAnswer(
+  answered: ProbeAnswer,
+  { is_beating }: Pick<ReturnFacts, 'is_beating'>,
+): ReturnVerdict {
   if (answered === 'unknown') return is_beating ? 'second_process' : 'restart';
   return answered === 'yes' ? 'second_process' : 'restart';
 }

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { moment, secondsLater } from '../../base/clock.ts';
 import {
+  addHolder,
   type ClientProcess,
+  clearHolder,
+  dropForgottenProcesses,
   judgeProcess,
   type KeepNamePolicy,
   maxProcesses,
-  rememberedProcesses,
-  withHolder,
-  withoutHolder,
 } from './duplicates.ts';
 
 const start = moment(Date.UTC(2030, 0, 1));
@@ -22,7 +22,7 @@ function register(order: string[], keep: KeepNamePolicy) {
   let known: ClientProcess[] = [];
   return order.map((claimant, second) => {
     const verdict = judgeProcess({ known, claimant, is_beating: true, keep });
-    if (verdict === 'restart' || verdict === 'takes_back') known = withHolder(known, named(claimant), at(second));
+    if (verdict === 'restart' || verdict === 'takes_back') known = addHolder(known, named(claimant), at(second));
     return verdict;
   });
 }
@@ -63,19 +63,19 @@ test('processes beyond the limit wait until the holder is silent', () => {
   expect(verdicts.slice(maxProcesses)).toEqual(Array(5).fill('too_many'));
   const known = order
     .slice(0, maxProcesses)
-    .reduce<ClientProcess[]>((all, each) => withHolder(all, named(each), at(0)), []);
+    .reduce<ClientProcess[]>((all, each) => addHolder(all, named(each), at(0)), []);
   expect(known).toHaveLength(maxProcesses);
   expect(judgeProcess({ known, claimant: 'next', is_beating: false, keep: 'first' })).toBe('restart');
 });
 
 test('any process counts as a restart if the holder is silent', () => {
-  const known = withHolder(withHolder([], named('a'), at(0)), named('b'), at(1));
+  const known = addHolder(addHolder([], named('a'), at(0)), named('b'), at(1));
   expect(judgeProcess({ known, claimant: 'a', is_beating: false, keep: 'latest' })).toBe('restart');
   expect(judgeProcess({ known, claimant: null, is_beating: false, keep: 'first' })).toBe('restart');
 });
 
 test('a process without an id takes the name only under the policy latest', () => {
-  const known = withHolder([], named('a'), at(0));
+  const known = addHolder([], named('a'), at(0));
   expect(judgeProcess({ known, claimant: null, is_beating: true, keep: 'first' })).toBe('refused');
   expect(judgeProcess({ known, claimant: null, is_beating: true, keep: 'latest' })).toBe('restart');
   expect(judgeProcess({ known: [], claimant: null, is_beating: true, keep: 'first' })).toBe('restart');
@@ -83,7 +83,7 @@ test('a process without an id takes the name only under the policy latest', () =
 
 test('newcomers never evict the first process', () => {
   const order = Array.from({ length: 3 * maxProcesses }, (_, turn) => `start-${turn}`);
-  const known = order.reduce<ClientProcess[]>((all, each) => withHolder(all, named(each), at(0)), []);
+  const known = order.reduce<ClientProcess[]>((all, each) => addHolder(all, named(each), at(0)), []);
   expect(known).toHaveLength(maxProcesses);
   expect(known.at(-1)).toMatchObject({ process: order.at(-1), held_until: null });
   expect(judgeProcess({ known, claimant: 'start-0', is_beating: true, keep: 'first' })).toBe('takes_back');
@@ -91,8 +91,8 @@ test('newcomers never evict the first process', () => {
 
 test('a full list keeps the first process and the last holder', () => {
   const order = Array.from({ length: maxProcesses }, (_, turn) => `start-${turn}`);
-  const full = order.reduce<ClientProcess[]>((all, each) => withHolder(all, named(each), at(0)), []);
-  const known = withHolder(full, named('newcomer'), at(1));
+  const full = order.reduce<ClientProcess[]>((all, each) => addHolder(all, named(each), at(0)), []);
+  const known = addHolder(full, named('newcomer'), at(1));
   expect(known).toHaveLength(maxProcesses);
   const judged = ['start-0', order.at(-1) ?? ''].map((claimant) =>
     judgeProcess({ known, claimant, is_beating: true, keep: 'first' }),
@@ -101,17 +101,17 @@ test('a full list keeps the first process and the last holder', () => {
 });
 
 test('a process without an id gets the name if the holder sends no id either', () => {
-  const known = withoutHolder(withHolder(withHolder([], named('a'), at(0)), named('b'), at(1)), at(2));
+  const known = clearHolder(addHolder(addHolder([], named('a'), at(0)), named('b'), at(1)), at(2));
   expect(judgeProcess({ known, claimant: null, is_beating: true, keep: 'first' })).toBe('restart');
   expect(known.map(({ held_until }) => held_until)).toEqual([at(1).toISOString(), at(2).toISOString()]);
 });
 
 test('forgets former holders after an hour, never the holder', () => {
-  const known = withHolder(withHolder([], named('a'), at(0)), named('b'), at(1));
+  const known = addHolder(addHolder([], named('a'), at(0)), named('b'), at(1));
   expect(known).toEqual([
     { ...named('a'), held_until: at(1).toISOString() },
     { ...named('b'), held_until: null },
   ]);
-  expect(rememberedProcesses(known, at(3000))).toHaveLength(2);
-  expect(rememberedProcesses(known, at(86_400)).map(({ process }) => process)).toEqual(['b']);
+  expect(dropForgottenProcesses(known, at(3000))).toHaveLength(2);
+  expect(dropForgottenProcesses(known, at(86_400)).map(({ process }) => process)).toEqual(['b']);
 });

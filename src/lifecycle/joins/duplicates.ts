@@ -53,28 +53,28 @@ export function judgeProcess({ known, claimant, is_beating, keep }: ProcessFacts
 }
 
 /** Drops the processes that lost the name too long ago. */
-export function rememberedProcesses(known: readonly ClientProcess[], now: Date): ClientProcess[] {
+export function dropForgottenProcesses(known: readonly ClientProcess[], now: Date): ClientProcess[] {
   const since = secondsLater(now, -rememberedSeconds);
   return known.filter(({ held_until }) => held_until === null || moment(Date.parse(held_until)) > since);
 }
 
-/** The processes to remember once `next` has the name. */
-export function withHolder(
+/** Returns the processes to remember once `next` has the name. */
+export function addHolder(
   known: readonly ClientProcess[],
   next: Omit<ClientProcess, 'held_until'>,
   now: Date,
 ): ClientProcess[] {
   const holder = { ...next, held_until: null };
-  const former = withoutHolder(known, now);
+  const former = clearHolder(known, now);
   if (former.some(({ process }) => process === next.process))
     return former.map((each) => (each.process === next.process ? holder : each));
   if (known.length < maxProcesses) return [...former, holder];
   // Drops the latest former holder. A series of short-lived newcomers must not evict the first
   // processes or the last holder.
-  const dropped = known.findLastIndex(({ held_until }) => held_until !== null);
-  return [...former.filter((_, index) => index !== dropped), holder];
+  const droppedIndex = known.findLastIndex(({ held_until }) => held_until !== null);
+  return [...former.filter((_, index) => index !== droppedIndex), holder];
 }
 
-/** The processes to remember once a process without an id has the name. */
-export const withoutHolder = (known: readonly ClientProcess[], now: Date): ClientProcess[] =>
+/** Returns the processes to remember once a process without an id has the name. */
+export const clearHolder = (known: readonly ClientProcess[], now: Date): ClientProcess[] =>
   known.map((each) => ({ ...each, held_until: each.held_until ?? now.toISOString() }));

@@ -1,7 +1,7 @@
 /**
- * How much evidence each caller may cause. An allowance starts with `rows` and `bytes`, and refills
- * by `rows_per_second` and `bytes_per_second`. `limits:` in `slipway.yaml` overrides single
- * numbers.
+ * How much evidence and how many requests each caller may cause. An allowance for evidence starts
+ * with `rows` and `bytes`, and refills by `rows_per_second` and `bytes_per_second`. `limits:` in
+ * `slipway.yaml` overrides single numbers.
  */
 
 export interface WriteQuota {
@@ -24,16 +24,16 @@ export const quotaKinds = ['instance', 'join_token', 'tenant', 'relay', 'address
 export type QuotaKind = (typeof quotaKinds)[number];
 
 /**
- * - instance: requests of one machine, except plain heartbeats
+ * - instance: requests of one machine, except plain heartbeats and log lines
  * - tenant: requests of all tokens of a tenant. For both, a request that starts an operation or has
  *   a long reply counts as several
  * - address: requests that need no credential
- * - rotation: credential rotations of one machine. They do not count against the machine's
- *   writes: its tenant could use those up, and the machine would then lose its credential
- * - join_token: calls of foreign protocols with one join token that name no machine it admitted
+ * - rotation: credential rotations of one machine. They do not count as its other requests: its
+ *   workload could use those up, and the machine would then lose its credential
  * - sign_in: console sessions opened with one token
  * - unknown_credential: unknown credentials in heartbeat batches, by address or relay
- * - refused: refused requests of one caller; beyond this, each refusal is delayed by a second
+ * - join_token: calls of foreign protocols with one join token that name no machine it admitted
+ * - refused: refused requests of one caller; beyond this, each refusal is delayed by 1 to 2 s
  */
 export const requestKinds = [
   'instance',
@@ -74,7 +74,7 @@ export const defaultLimits: LimitSettings = {
   join_token: { rows: 200_000, rows_per_second: 20, bytes: 200 * mb, bytes_per_second: 16 * kb },
   tenant: { rows: 50_000, rows_per_second: 10, bytes: 64 * mb, bytes_per_second: 8 * kb },
   relay: { rows: 50_000, rows_per_second: 5, bytes: 64 * mb, bytes_per_second: 4 * kb },
-  /** A tenth of the allowance of all addresses, so that one cannot use it up. */
+  /** A tenth of `anonymous`, so that one address cannot use up the allowance of all. */
   address: { rows: 1_000, rows_per_second: 0.1, bytes: 1 * mb, bytes_per_second: 100 },
   anonymous: { rows: 10_000, rows_per_second: 1, bytes: 10 * mb, bytes_per_second: 1 * kb },
   everybody: { rows: 2_000_000, rows_per_second: 1_000, bytes: 2_048 * mb, bytes_per_second: 512 * kb },

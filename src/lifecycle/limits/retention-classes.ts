@@ -29,9 +29,9 @@ const minBootSeconds = 31 * daySeconds;
 export const minRetentionSeconds = (setting: RetentionSetting): number =>
   setting === 'boots' ? minBootSeconds : daySeconds;
 
-/** Classes with a time that nobody needs to change. */
+/** Classes with a fixed time, which the settings file cannot change. */
 export const fixedRetentionSeconds = {
-  /** A retry of a request comes within hours. */
+  /** A caller repeats a request within hours. */
   requests: daySeconds,
   /** Long enough to investigate a failure. The operation's evidence is kept longer. */
   engine: 7 * daySeconds,
@@ -42,7 +42,7 @@ export const fixedRetentionSeconds = {
 
 export type FixedRetention = keyof typeof fixedRetentionSeconds;
 
-interface Kept {
+interface RetentionClass {
   tables: readonly string[];
   /** From when the time counts, for people. */
   since: string;
@@ -114,7 +114,7 @@ export const timedClasses = {
     since: 'the end of the step',
     stays: 'nothing',
   },
-} as const satisfies Record<RetentionSetting | FixedRetention, Kept>;
+} as const satisfies Record<RetentionSetting | FixedRetention, RetentionClass>;
 
 export type TimedClass = keyof typeof timedClasses;
 
@@ -126,6 +126,8 @@ export const otherTables = {
   evidence_late_rows: 'for ever (decision 0037)',
   evidence_cuts: 'for ever; one row for each dropped partition',
   evidence_eras: 'for ever; one row for each restore',
+  restorations: 'for ever; one row for each restore',
+  restoration_differences: 'until the next restore',
   evidence_keys: 'for ever; one row for each signing key',
   brake_tally: 'one hour',
   counts: 'changes are added up to one row for each count',
@@ -141,6 +143,6 @@ export const otherTables = {
   schema_migrations: 'for ever; one row for each migration',
 } as const satisfies Record<string, string>;
 
-/** The time of a class. */
+/** How long rows of a class are kept. */
 export const keptSeconds = (name: TimedClass, keep: RetentionSeconds): number =>
   name in fixedRetentionSeconds ? fixedRetentionSeconds[name as FixedRetention] : keep[name as RetentionSetting];

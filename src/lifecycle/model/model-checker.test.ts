@@ -128,7 +128,7 @@ describe('the checker reports a violation for', () => {
       by: edge.by.filter((each) => each !== 'release'),
     }));
     const findings = linesOf(checkModel({ ...slipwayModel, nodeEdges }).findings);
-    expect(findings).toContain('node quarantined: no release can begin here');
+    expect(findings).toContain('node quarantined: no release can begin in this status');
   });
 
   test('a machine that is quarantined during its release and cannot retire once proven gone', () => {

@@ -29,7 +29,7 @@ export interface Proof {
 }
 
 const keyOf = (state: State) => `${state.node}/${state.allocation}`;
-const wordsOf = (state: State) => `node ${state.node} with allocation ${state.allocation}`;
+const describeState = (state: State) => `node ${state.node} with allocation ${state.allocation}`;
 
 class Exploration {
   readonly states = new Map<string, State>();
@@ -124,7 +124,7 @@ const classChecks: Record<StatusClass, (status: StatusDeclaration, exits: Set<Ca
   terminal: (_, exits) => (exits.size === 0 ? [] : ['is terminal and has an exit']),
 };
 
-function brokenDeclarations<S extends string>(
+function findBrokenDeclarations<S extends string>(
   noun: string,
   statuses: Record<S, StatusDeclaration>,
   edges: readonly Edge<S>[],
@@ -140,33 +140,33 @@ function brokenDeclarations<S extends string>(
 }
 
 /** Finds edges out of `cleaning` that free a machine without proof that it is clean or gone. */
-const unprovenReuse = (model: Model): Violation[] =>
+const findUnprovenReuse = (model: Model): Violation[] =>
   model.nodeEdges
     .filter((edge) => edge.from === 'cleaning' && !model.nodeStatuses[edge.to].fenced)
     .filter((edge) => edge.by.some((by) => by !== 'proof'))
     .map((edge) => ({ where: 'node cleaning', what: `becomes ${edge.to} without proof` }));
 
 /** Finds statuses of a machine in which a release cannot start. */
-const unreleasable = (model: Model): Violation[] =>
+const findUnreleasableStatuses = (model: Model): Violation[] =>
   (Object.keys(model.nodeStatuses) as NodeStatus[])
     .filter((status) => status !== 'cleaning' && model.nodeStatuses[status].class !== 'terminal')
     .filter((status) => !findEdge(model.nodeEdges, status, 'cleaning', 'release'))
-    .map((status) => ({ where: `node ${status}`, what: 'no release can begin here' }));
+    .map((status) => ({ where: `node ${status}`, what: 'no release can begin in this status' }));
 
 /**
  * Finds states during a release in which the node could not retire although its machine is proven
  * gone.
  */
-function unretiredProofs(model: Model, exploration: Exploration): Violation[] {
+function findUnretirableStates(model: Model, exploration: Exploration): Violation[] {
   const start: State = { node: 'cleaning', allocation: 'releasing' };
-  const during = exploration.reachableInside(start, ({ allocation }) => ownsCleanup(allocation));
-  return during
+  const releaseStates = exploration.reachableInside(start, ({ allocation }) => ownsCleanup(allocation));
+  return releaseStates
     .filter(({ node }) => node !== 'none' && node !== 'retired')
     .filter(({ node }) => !findEdge(model.nodeEdges, node as NodeStatus, 'retired', 'proof'))
-    .map((state) => ({ where: wordsOf(state), what: 'cannot be retired when its machine is proven gone' }));
+    .map((state) => ({ where: describeState(state), what: 'cannot be retired when its machine is proven gone' }));
 }
 
-function missingPairs(model: Model): Violation[] {
+function findMissingPairs(model: Model): Violation[] {
   return model.pairedChanges.flatMap(({ node, allocation }) => {
     const hasAllocationEdge = model.allocationEdges.some(
       (edge) => edge.from === allocation.from && edge.to === allocation.to && edge.by.includes(allocation.by),
@@ -191,7 +191,7 @@ const impossibleNodes: Partial<Record<AllocationPart, readonly NodePart[]>> = {
 const isOver = ({ node, allocation }: State) =>
   (node === 'none' || node === 'retired') && ['none', 'released', 'over'].includes(allocation);
 
-function brokenStates(model: Model, exploration: Exploration): Violation[] {
+function findBrokenStates(model: Model, exploration: Exploration): Violation[] {
   const classOfNode = (part: NodePart): StatusClass => (part === 'none' ? 'terminal' : model.nodeStatuses[part].class);
   const classOfAllocation = (part: AllocationPart): StatusClass =>
     part === 'none' || part === 'over' ? 'terminal' : model.allocationStatuses[part].class;
@@ -203,27 +203,27 @@ function brokenStates(model: Model, exploration: Exploration): Violation[] {
         noun: 'node',
         name: `node ${state.node}`,
         class: classOfNode(state.node),
-        isLeft: (to: State) => to.node !== state.node,
+        hasLeft: (to: State) => to.node !== state.node,
       },
       {
         noun: 'allocation',
         name: `allocation ${state.allocation}`,
         class: classOfAllocation(state.allocation),
-        isLeft: (to: State) => to.allocation !== state.allocation,
+        hasLeft: (to: State) => to.allocation !== state.allocation,
       },
     ];
     const isNodeParked = classOfNode(state.node) === 'parked';
     const isReleasing = ownsCleanup(state.allocation);
     for (const side of sides) {
-      if (side.class === 'moving' && !exploration.reaches(state, side.isLeft, 0))
+      if (side.class === 'moving' && !exploration.reaches(state, side.hasLeft, 0))
         problems.push(`${side.name} is never left by itself`);
-      if (side.class === 'serving' && !isNodeParked && !exploration.reaches(state, side.isLeft, 0))
+      if (side.class === 'serving' && !isNodeParked && !exploration.reaches(state, side.hasLeft, 0))
         problems.push(`${side.name} is not supervised`);
       // A node that was quarantined during a release leaves when the release ends; checked below.
       if (
         side.class === 'parked' &&
         !(isReleasing && side.noun === 'node') &&
-        !exploration.movesFrom(state).some((move) => move.kind === 'operator' && side.isLeft(move.to))
+        !exploration.movesFrom(state).some((move) => move.kind === 'operator' && side.hasLeft(move.to))
       )
         problems.push(`no action leads out of ${side.name}`);
     }
@@ -233,11 +233,11 @@ function brokenStates(model: Model, exploration: Exploration): Violation[] {
       problems.push('the release never ends by itself');
     if (!exploration.reaches(state, isOver, 1))
       problems.push('cannot end by automatic moves and at most one operator action');
-    return problems.map((what) => ({ where: wordsOf(state), what }));
+    return problems.map((what) => ({ where: describeState(state), what }));
   });
 }
 
-const unreached = (noun: string, names: string[], seen: Set<string>): Violation[] =>
+const findUnreachedStatuses = (noun: string, names: string[], seen: Set<string>): Violation[] =>
   names.filter((name) => !seen.has(name)).map((name) => ({ where: `${noun} ${name}`, what: 'is never reached' }));
 
 export function checkModel(model: Model = slipwayModel): Proof {
@@ -247,24 +247,24 @@ export function checkModel(model: Model = slipwayModel): Proof {
     states,
     moves: exploration.countMoves(),
     findings: [
-      ...brokenDeclarations<NodeStatus>('node', model.nodeStatuses, model.nodeEdges, nodePhaseEnds),
-      ...brokenDeclarations<AllocationStatus>(
+      ...findBrokenDeclarations<NodeStatus>('node', model.nodeStatuses, model.nodeEdges, nodePhaseEnds),
+      ...findBrokenDeclarations<AllocationStatus>(
         'allocation',
         model.allocationStatuses,
         model.allocationEdges,
         allocationPhaseEnds,
       ),
-      ...unreached('node', Object.keys(model.nodeStatuses), new Set(states.map((state) => state.node))),
-      ...unreached(
+      ...findUnreachedStatuses('node', Object.keys(model.nodeStatuses), new Set(states.map((state) => state.node))),
+      ...findUnreachedStatuses(
         'allocation',
         Object.keys(model.allocationStatuses),
         new Set(states.map((state) => state.allocation)),
       ),
-      ...missingPairs(model),
-      ...unprovenReuse(model),
-      ...unreleasable(model),
-      ...unretiredProofs(model, exploration),
-      ...brokenStates(model, exploration),
+      ...findMissingPairs(model),
+      ...findUnprovenReuse(model),
+      ...findUnreleasableStatuses(model),
+      ...findUnretirableStates(model, exploration),
+      ...findBrokenStates(model, exploration),
     ],
   };
 }

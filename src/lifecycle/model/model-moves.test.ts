@@ -109,17 +109,17 @@ describe('these states have exactly these moves', () => {
 });
 
 describe('a creation', () => {
-  test('of a node does not happen while an allocation waits or has failed', () => {
+  test('makes no node while an allocation waits or has failed', () => {
     expect(movesBy('none/requested', 'node-create', 'join')).toEqual([]);
     expect(movesBy('none/failed', 'node-create', 'join')).toEqual([]);
   });
 
-  test('of an allocation starts without a node or another allocation', () => {
+  test('makes an allocation only if there is no node and no other allocation', () => {
     expect(movesBy('ready/none', 'allocation-create')).toEqual([]);
     expect(movesBy('none/requested', 'allocation-create')).toEqual([]);
   });
 
-  test('of a machine for an allocation moves both or neither', () => {
+  test('moves an allocation and its new machine together, or neither', () => {
     const noProvision = withoutCause<NodeStatus>(slipwayModel.nodeEdges, 'new', 'provisioning', 'node-provision');
     const noAssignment = withoutCause<AllocationStatus>(
       slipwayModel.allocationEdges,
@@ -162,8 +162,8 @@ describe('a free machine', () => {
   });
 });
 
-describe('an allocation follows its node', () => {
-  test('to active in the move that makes the node ready', () => {
+describe('an allocation', () => {
+  test('becomes active in the move that makes its node ready', () => {
     expect(movesBy('starting/provisioning', 'claim-ready', 'stuck-starting', 'probe-promotes')).toEqual([
       'chance: ready/active by claim-ready',
       'automatic: ready/active by stuck-starting',
@@ -172,7 +172,7 @@ describe('an allocation follows its node', () => {
     expect(movesBy('starting/provisioning', 'node-ready')).toEqual([]);
   });
 
-  test('to failed, and back to provisioning if both are failed and the machine returns', () => {
+  test('fails with its node, and returns to provisioning if the machine returns while both are failed', () => {
     expect(movesBy('starting/provisioning', 'start-deadline')).toEqual(['automatic: failed/failed by start-deadline']);
     expect(movesBy('offline/active', 'offline-deadline')).toEqual(['automatic: failed/failed by offline-deadline']);
     expect(movesBy('failed/failed', 'late-registration')).toEqual([
@@ -182,12 +182,12 @@ describe('an allocation follows its node', () => {
     expect(movesBy('failed/none', 'late-registration')).toEqual(['chance: starting/none by late-registration']);
   });
 
-  test('and never moves alone for causes of paired changes', () => {
+  test('never moves alone for causes of paired changes', () => {
     const places: StateName[] = ['provisioning/provisioning', 'ready/active', 'failed/failed', 'quarantined/failed'];
     for (const state of places) expect(movesBy(state, 'node-ready', 'node-failed', 'node-lost'), state).toEqual([]);
   });
 
-  test('and is rescued with it when the machine enrols again', () => {
+  test('is rescued with its node when the machine enrols again', () => {
     expect(movesBy('failed/failed', 'rescue')).toEqual(['operator: provisioning/provisioning by rescue']);
     for (const state of ['quarantined/failed', 'offline/active', 'failed/over'] as StateName[])
       expect(movesBy(state, 'rescue'), state).toEqual([]);
@@ -195,11 +195,11 @@ describe('an allocation follows its node', () => {
 });
 
 describe('a retry', () => {
-  test('of a failed pair moves both', () => {
+  test('moves a failed node and its failed allocation together', () => {
     expect(movesBy('failed/failed', 'retry')).toEqual(['operator: provisioning/provisioning by retry']);
   });
 
-  test('of an allocation that lost its machine takes another one', () => {
+  test('gives another machine to an allocation that lost its machine', () => {
     expect(movesBy('cleaning/failed', 'retry')).toEqual(['operator: provisioning/provisioning by retry']);
   });
 
@@ -232,7 +232,7 @@ describe('a release', () => {
     expect(movesBy('ready/none', 'release')).toEqual([]);
   });
 
-  test('with a machine ends only together with that machine', () => {
+  test('ends only together with its machine, if it has one', () => {
     for (const node of ['ready', 'draining'] as const)
       expect(movesBy(`${node}/releasing`, 'proof', 'force-release'), node).toEqual([]);
     expect(movesBy('quarantined/releasing', 'proof', 'force-release').sort()).toEqual([

@@ -161,12 +161,13 @@ const kinds: Record<Trigger, MoveKind> = {
 
 const kindOf = (by: Cause): MoveKind => (chanceRules.includes(by) ? 'chance' : kinds[causes[by].trigger]);
 
-const originOf = <S extends string>(part: S | 'over' | 'none'): S | 'new' | 'over' => (part === 'none' ? 'new' : part);
+const edgeOrigin = <S extends string>(part: S | 'over' | 'none'): S | 'new' | 'over' =>
+  part === 'none' ? 'new' : part;
 const hasEdge = <S extends string>(edges: readonly Edge<S>[], from: S | 'new', to: S, by: Cause) =>
   edges.some((edge) => edge.from === from && edge.to === to && edge.by.includes(by));
 
 function nodeMoves(model: Model, { node, allocation }: State): Move[] {
-  const outgoing = model.nodeEdges.filter((edge) => edge.from === originOf(node));
+  const outgoing = model.nodeEdges.filter((edge) => edge.from === edgeOrigin(node));
   return outgoing.flatMap((edge) => {
     const pair = model.pairedChanges.find(
       (each) =>
@@ -184,7 +185,7 @@ function nodeMoves(model: Model, { node, allocation }: State): Move[] {
 
 function allocationMoves(model: Model, { node, allocation }: State): Move[] {
   return model.allocationEdges
-    .filter((edge) => edge.from === originOf(allocation))
+    .filter((edge) => edge.from === edgeOrigin(allocation))
     .flatMap((edge) =>
       edge.by
         .filter((by) => allocationGuards[by]?.(node) ?? true)
@@ -196,7 +197,7 @@ function jointMoves(model: Model, state: State): Move[] {
   return jointChanges
     .filter(
       ({ node, allocation }) =>
-        node.from === originOf(state.node) &&
+        node.from === edgeOrigin(state.node) &&
         allocation.from === state.allocation &&
         hasEdge(model.nodeEdges, node.from, node.to, node.by) &&
         hasEdge(model.allocationEdges, allocation.from, allocation.to, allocation.by),

@@ -21,7 +21,7 @@ describe('a registration', () => {
       expect(effectOfRegistration({ status, deadline_at }, now)).toBe(effect);
   });
 
-  test('of a failed node rescues it until its rescue window ends, and is fenced after that', () => {
+  test('rescues a failed node until its rescue window ends, and is fenced after that', () => {
     const failed = (deadline_at: Date | null) => effectOfRegistration({ status: 'failed', deadline_at }, now);
     expect(failed(at(1))).toBe('rescue');
     expect(failed(now)).toBe('rescue');

@@ -71,12 +71,12 @@ describe('a heartbeat is written before the reply', () => {
     );
   });
 
-  const known = (node_status: NodeStatus, over: Partial<CachedNode> = {}): CachedNode => ({
+  const known = (node_status: NodeStatus, overrides: Partial<CachedNode> = {}): CachedNode => ({
     node_status,
     reported_status: 'ready',
     verdict_rule: null,
     boot_stage: 'setup',
-    ...over,
+    ...overrides,
   });
 
   test('when it reports another status than before', () => {
@@ -106,7 +106,7 @@ describe('a heartbeat is written before the reply', () => {
       );
   });
 
-  test('but not when it cannot change a status and reports nothing new', () => {
+  test('only when it can change a status or reports something new', () => {
     expect(needsImmediateWrite(known('ready'), {})).toBe(false);
     expect(needsImmediateWrite(known('ready'), { status: 'ready', error_rate: 0.49 })).toBe(false);
     expect(needsImmediateWrite(known('starting', { reported_status: 'starting' }), { status: 'starting' })).toBe(false);

@@ -13,7 +13,7 @@ const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const now = at(0);
 const stale = 30;
 
-const nodeIn = (status: NodeStatus, over: Partial<ReportingNode> = {}): ReportingNode => ({
+const nodeIn = (status: NodeStatus, overrides: Partial<ReportingNode> = {}): ReportingNode => ({
   status,
   status_since: at(-1000),
   deadline_at: null,
@@ -22,7 +22,7 @@ const nodeIn = (status: NodeStatus, over: Partial<ReportingNode> = {}): Reportin
   verdict: null,
   prerequisites: null,
   stale_seconds: stale,
-  ...over,
+  ...overrides,
 });
 
 /** The effect as `status by cause`, or `nothing`. */
@@ -58,8 +58,8 @@ describe('a starting node', () => {
 });
 
 describe('a failed node', () => {
-  const failed = (over: Partial<ReportingNode> = {}) =>
-    nodeIn('failed', { deadline_at: at(1), status_since: at(-4), ...over });
+  const failed = (overrides: Partial<ReportingNode> = {}) =>
+    nodeIn('failed', { deadline_at: at(1), status_since: at(-4), ...overrides });
 
   test.for<Beat>([{}, { status: 'starting' }, { status: 'ready' }, { status: 'degraded' }])(
     'is rescued by a heartbeat inside its window: %o',
@@ -78,11 +78,11 @@ describe('a failed node', () => {
     expect(effect(failed({ deadline_at: null }))).toBe('nothing');
   });
 
-  test('that never registered is not rescued by a heartbeat', () => {
+  test('is not rescued by a heartbeat if it never registered', () => {
     expect(effect(failed({ registered_at: null }))).toBe('nothing');
   });
 
-  test('that says goodbye, or lacks a prerequisite, is not rescued', () => {
+  test('is not rescued if it says goodbye or lacks a prerequisite', () => {
     expect(effect(failed(), { status: 'stopping' })).toBe('nothing');
     expect(effect(failed({ prerequisites: 'missing' }))).toBe('nothing');
     // The node would fail again at once, in an endless loop.
@@ -124,8 +124,13 @@ describe('a ready node', () => {
 describe('a degraded node', () => {
   const byErrors = nodeIn('degraded', { verdict: { rule: 'degraded' }, reported_status: 'ready' });
   const byReport = nodeIn('degraded', { verdict: { rule: 'degraded' }, reported_status: 'degraded' });
-  const bySilence = (since: number, over: Partial<ReportingNode> = {}) =>
-    nodeIn('degraded', { verdict: { rule: 'liveness' }, reported_status: 'ready', status_since: at(since), ...over });
+  const bySilence = (since: number, overrides: Partial<ReportingNode> = {}) =>
+    nodeIn('degraded', {
+      verdict: { rule: 'liveness' },
+      reported_status: 'ready',
+      status_since: at(since),
+      ...overrides,
+    });
 
   test.for<[Beat, string]>([
     [{ error_rate: 0.09 }, 'ready by degraded'],
@@ -209,7 +214,7 @@ describe('an offline node', () => {
     expect(effect(offline('goodbye', 'ready', 0))).toBe('ready by heartbeat-returned');
   });
 
-  test('that only answered probes before is ready when heartbeats resume', () => {
+  test('is ready when heartbeats resume, if it only answered probes before', () => {
     expect(effect(offline('liveness', 'degraded'))).toBe('ready by heartbeat-returned');
   });
 
@@ -237,7 +242,7 @@ describe('an offline node', () => {
     );
   });
 
-  test('that says goodbye again stays offline', () => {
+  test('stays offline if it says goodbye again', () => {
     expect(effect(offline('goodbye', 'ready'), { status: 'stopping' })).toBe('nothing');
   });
 });

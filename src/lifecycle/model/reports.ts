@@ -2,7 +2,7 @@
  * The effect of a heartbeat on a node, by the node's status. A heartbeat without an effect is
  * recorded and changes no status.
  */
-import { mayReturnAt } from '../deadlines/liveness.ts';
+import { earliestReturnAt } from '../deadlines/liveness.ts';
 import type { NodeStatus } from './states.ts';
 import type { Cause } from './transitions.ts';
 
@@ -50,29 +50,30 @@ const isUnhealthy = (beat: Beat) => beat.status === 'degraded' || (beat.error_ra
 const percent = (rate: number | undefined) => `${Math.round((rate ?? 0) * 100)} %`;
 
 /** Adds the machine's message to a reason, because only the machine knows the cause. */
-const withMessage = (reason: string, { message }: Beat) => {
+const appendMessage = (reason: string, { message }: Beat) => {
   const words = message?.replaceAll(/\s+/g, ' ').trim();
   return words ? `${reason}: ${words}` : reason;
 };
 
-const lateness = (node: ReportingNode, now: Date) => ((now.getTime() - node.status_since.getTime()) / 1000).toFixed(1);
+const secondsSinceStatus = (node: ReportingNode, now: Date) =>
+  ((now.getTime() - node.status_since.getTime()) / 1000).toFixed(1);
 
 /** Every promotion to `ready` checks the prerequisites. */
 export const mayBeReady = (prerequisites: Prerequisites): boolean => prerequisites === null || prerequisites === 'met';
 
-function whenStarting(node: ReportingNode, { status }: Beat): ReportEffect | undefined {
+function effectOnStarting(node: ReportingNode, { status }: Beat): ReportEffect | undefined {
   if (status !== 'ready' || !mayBeReady(node.prerequisites)) return undefined;
   return { to: 'ready', by: 'claim-ready', reason: 'the node reported ready' };
 }
 
-function whenFailed(node: ReportingNode, { status }: Beat, now: Date): ReportEffect | undefined {
+function effectOnFailed(node: ReportingNode, { status }: Beat, now: Date): ReportEffect | undefined {
   const isInWindow = node.deadline_at !== null && node.deadline_at >= now && node.registered_at !== null;
   // A node whose prerequisites are still missing would fail again at once, in an endless loop.
   if (!isInWindow || status === 'stopping' || !mayBeReady(node.prerequisites)) return undefined;
   return {
     to: 'starting',
     by: 'late-registration',
-    reason: `its heartbeats resumed ${lateness(node, now)} s after it failed`,
+    reason: `its heartbeats resumed ${secondsSinceStatus(node, now)} s after it failed`,
   };
 }
 
@@ -80,44 +81,51 @@ function whenFailed(node: ReportingNode, { status }: Beat, now: Date): ReportEff
  * A node that said goodbye returns to its former status at once. A node that fell silent returns
  * after its stale time.
  */
-function whenOffline(node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined {
+function effectOnOffline(node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined {
   if (beat.status === 'stopping') return undefined;
   const fellSilent = node.verdict?.rule === 'liveness';
-  if (fellSilent && mayReturnAt(node.status_since, node.stale_seconds) > now) return undefined;
+  if (fellSilent && earliestReturnAt(node.status_since, node.stale_seconds) > now) return undefined;
   const reported = beat.status ?? node.reported_status;
   const wasUnhealthy = node.verdict?.from === 'degraded' && !fellSilent;
-  const unhealthy =
+  const isStillUnhealthy =
     reported === 'degraded' || isUnhealthy(beat) || (wasUnhealthy && (beat.error_rate ?? degradedFrom) >= readyBelow);
   return {
-    to: unhealthy ? 'degraded' : 'ready',
+    to: isStillUnhealthy ? 'degraded' : 'ready',
     by: 'heartbeat-returned',
-    reason: unhealthy ? withMessage('its heartbeats resumed', beat) : 'its heartbeats resumed',
+    reason: isStillUnhealthy ? appendMessage('its heartbeats resumed', beat) : 'its heartbeats resumed',
   };
 }
 
-function whenReady(_: ReportingNode, beat: Beat): ReportEffect | undefined {
+function effectOnReady(_: ReportingNode, beat: Beat): ReportEffect | undefined {
   if (beat.status === 'stopping') return { to: 'offline', by: 'goodbye', reason: 'the node said goodbye' };
   if (beat.status === 'degraded')
-    return { to: 'degraded', by: 'degraded', reason: withMessage('the node reported degraded', beat) };
+    return { to: 'degraded', by: 'degraded', reason: appendMessage('the node reported degraded', beat) };
   if (!isUnhealthy(beat)) return undefined;
   return {
     to: 'degraded',
     by: 'degraded',
-    reason: withMessage(`${percent(beat.error_rate)} of its work fails (degraded from ${percent(degradedFrom)})`, beat),
+    reason: appendMessage(
+      `${percent(beat.error_rate)} of its work fails (degraded from ${percent(degradedFrom)})`,
+      beat,
+    ),
   };
 }
 
-function whenDegraded(node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined {
+function effectOnDegraded(node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined {
   if (beat.status === 'stopping') return { to: 'offline', by: 'goodbye', reason: 'the node said goodbye' };
   if (isUnhealthy(beat) || (beat.status ?? node.reported_status) === 'degraded') return undefined;
   if (node.verdict?.rule === 'liveness')
-    return mayReturnAt(node.status_since, node.stale_seconds) > now
+    return earliestReturnAt(node.status_since, node.stale_seconds) > now
       ? undefined
       : { to: 'ready', by: 'heartbeat-returned', reason: 'its heartbeats resumed' };
   if (beat.error_rate !== undefined && beat.error_rate < readyBelow)
     return { to: 'ready', by: 'degraded', reason: `only ${percent(beat.error_rate)} of its work fails now` };
-  const hasWaited = mayReturnAt(node.status_since, node.stale_seconds) <= now;
-  if (beat.status === 'ready' && beat.error_rate === undefined && (hasWaited || node.reported_status !== 'ready'))
+  const hasStaleTimePassed = earliestReturnAt(node.status_since, node.stale_seconds) <= now;
+  if (
+    beat.status === 'ready' &&
+    beat.error_rate === undefined &&
+    (hasStaleTimePassed || node.reported_status !== 'ready')
+  )
     return { to: 'ready', by: 'degraded', reason: 'the node reported ready again' };
   return undefined;
 }
@@ -125,14 +133,17 @@ function whenDegraded(node: ReportingNode, beat: Beat, now: Date): ReportEffect 
 type Effect = (node: ReportingNode, beat: Beat, now: Date) => ReportEffect | undefined;
 
 const effects: Partial<Record<NodeStatus, Effect>> = {
-  starting: whenStarting,
-  failed: whenFailed,
-  offline: whenOffline,
-  ready: whenReady,
-  degraded: whenDegraded,
+  starting: effectOnStarting,
+  failed: effectOnFailed,
+  offline: effectOnOffline,
+  ready: effectOnReady,
+  degraded: effectOnDegraded,
 };
 
-/** A late `starting` report has no effect, because reports never revert a verdict. */
+/**
+ * A late `starting` report does not move a ready or degraded node back, because reports never
+ * revert a verdict.
+ */
 export const effectOfBeat = (node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined =>
   effects[node.status]?.(node, beat, now);
 

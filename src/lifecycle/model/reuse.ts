@@ -8,6 +8,6 @@ export interface ReusePolicy {
 
 /**
  * True: a release cleans the machine and frees it for the next allocation. False: it destroys the
- * machine. By default only external machines are reused, because no driver here could replace them.
+ * machine. By default only external machines are reused, because no driver could replace them.
  */
 export const reusesNodes = ({ driver, reuse }: ReusePolicy): boolean => reuse ?? driver === 'external';

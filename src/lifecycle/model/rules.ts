@@ -33,14 +33,14 @@ export const nodeRules = {
   'clean-deadline': { negative: true, en_masse: null, phase: ['cleaning'] },
 } as const satisfies Partial<Record<Cause, NodeRule>>;
 
-const rulesThat = (effect: NodeRule['en_masse']): NodeRuleName[] =>
+const rulesWithReaction = (effect: NodeRule['en_masse']): NodeRuleName[] =>
   (Object.keys(nodeRules) as NodeRuleName[]).filter((name) => nodeRules[name].en_masse === effect);
 
 export type NodeRuleName = keyof typeof nodeRules;
 
 /** Rules whose verdicts the brake holds, and rules that pause launches instead. */
-export const holdingRules = rulesThat('hold');
-export const pausingRules = rulesThat('pause-launches');
+export const holdingRules = rulesWithReaction('hold');
+export const pausingRules = rulesWithReaction('pause-launches');
 
 export const isNodeRule = (name: string): name is NodeRuleName => Object.hasOwn(nodeRules, name);
 
@@ -52,8 +52,8 @@ export const recentBesidesPhase = (phase: readonly NodeStatus[], recent: number)
   phase.includes('cleaning') ? 0 : recent;
 
 /**
- * Causes that complete what a person requested, so they apply in an observe-only pool too. Without
- * them a release in such a pool would never end.
+ * Causes that follow another change, or complete what a person requested. They apply in an
+ * observe-only pool too; otherwise a release there would never end.
  */
 const alwaysEnforced: ReadonlySet<Cause> = new Set<Cause>([
   'node-ready',

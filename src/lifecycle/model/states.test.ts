@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest';
 import {
   allocationStatuses,
   allocationStatusNames,
+  displayOccupancy,
   holdingStatuses,
   isFenced,
   nodeStatuses,
   nodeStatusNames,
   occupancyOf,
   type StatusClass,
-  shownOccupancy,
 } from './states.ts';
 
 /** The classes of statuses in the specification. */
@@ -62,9 +62,9 @@ test('derives the occupancy from the allocation', () => {
   for (const [occupancy, statuses] of Object.entries(expected))
     expect(allocationStatusNames.filter((status) => occupancyOf(status) === occupancy).sort()).toEqual(statuses.sort());
   expect(occupancyOf(null)).toBe('free');
-  expect(shownOccupancy({ status: 'ready', occupancy: 'free' })).toBe('free');
-  expect(shownOccupancy({ status: 'retired', occupancy: 'free' })).toBeNull();
-  expect(shownOccupancy({ status: 'retired', occupancy: 'cleanup' })).toBe('cleanup');
+  expect(displayOccupancy({ status: 'ready', occupancy: 'free' })).toBe('free');
+  expect(displayOccupancy({ status: 'retired', occupancy: 'free' })).toBeNull();
+  expect(displayOccupancy({ status: 'retired', occupancy: 'cleanup' })).toBe('cleanup');
   expect(occupancyOf(null, true)).toBe('cleanup');
   expect(occupancyOf('released', true)).toBe('cleanup');
   expect(occupancyOf('active', true)).toBe('occupied');

@@ -143,7 +143,7 @@ export const occupancyOf = (allocation: AllocationStatus | null, residue = false
 };
 
 /** The occupancy to display: null for a retired node, because no allocation can get it. */
-export const shownOccupancy = ({
+export const displayOccupancy = ({
   status,
   occupancy,
 }: {

@@ -4,8 +4,8 @@ import { type AllocationStatus, allocationStatusNames, type NodeStatus, nodeStat
 import {
   allocationEdges,
   type Cause,
-  causeSays,
   causes,
+  describeCause,
   type Edge,
   findEdge,
   isVerdict,
@@ -14,9 +14,9 @@ import {
   pairedWith,
 } from './transitions.ts';
 
-test('describes every known cause and no other name', () => {
-  expect(causeSays('release-deadline')).toBe('all tries failed, or it took too long');
-  expect(causeSays('toString')).toBeUndefined();
+test('describes a known cause, and no other name', () => {
+  expect(describeCause('release-deadline')).toBe('all tries failed, or it took too long');
+  expect(describeCause('toString')).toBeUndefined();
 });
 
 type Row<S extends string> = [from: (S | 'new')[], to: S[], by: Cause[]];
@@ -128,7 +128,7 @@ test('every cause is used', () => {
 });
 
 test('verdicts come from rules and from failed operations', () => {
-  /** The rules that decide a status. `no-regress` keeps one, so it is not a cause. */
+  /** The specification's rules that change a status. `no-regress` keeps it, so it is no cause. */
   const rules: Cause[] = [
     'provision-deadline',
     'late-registration',

@@ -26,7 +26,7 @@ export const causes = {
   'stuck-starting': { trigger: 'rule', says: 'it sends heartbeats and its start-up time is over' },
   'probe-promotes': { trigger: 'rule', says: 'it answered a probe' },
   'upstream-ready': { trigger: 'operation', says: 'the provider reports it ready' },
-  'start-deadline': { trigger: 'rule', says: 'it registered, fell silent and did not become ready in time' },
+  'start-deadline': { trigger: 'rule', says: 'it registered and did not become ready in time' },
   'prerequisite-missing': { trigger: 'rule', says: 'a prerequisite of the pool is missing' },
   'late-registration': { trigger: 'claim', says: 'it returned within its rescue window' },
   retry: { trigger: 'operator', says: 'a retry with a new instance was requested' },
@@ -66,7 +66,7 @@ export const causes = {
 export type Cause = keyof typeof causes;
 
 /** Describes a cause for people; undefined for an unknown name. */
-export const causeSays = (name: string): string | undefined =>
+export const describeCause = (name: string): string | undefined =>
   Object.hasOwn(causes, name) ? causes[name as Cause].says : undefined;
 
 /**
@@ -103,7 +103,7 @@ export const isVerdict = (cause: Cause): boolean => verdicts.has(cause);
 export const leavesVerdict = (cause: Cause, to: NodeStatus): boolean =>
   isVerdict(cause) || nodeStatuses[to].class === 'parked';
 
-/** In these statuses somebody must act, so the verdict names an owner. */
+/** In these statuses a person or a system must act, so the verdict names an owner. */
 const statusesWithOwner: ReadonlySet<NodeStatus> = new Set<NodeStatus>([
   'degraded',
   'offline',
@@ -112,8 +112,8 @@ const statusesWithOwner: ReadonlySet<NodeStatus> = new Set<NodeStatus>([
 ]);
 
 /**
- * Overrides of the default owner, for changes that name none. By default the operator owns changes
- * that an operator triggered, and the node owns all others.
+ * Overrides of the default owner, for changes that name no owner. By default the operator owns
+ * changes that an operator triggered, and the node owns all others.
  */
 const ownersByCause: Partial<Record<Cause, string>> = {
   drained: 'operator',
@@ -135,33 +135,33 @@ export interface Edge<Status extends string> {
   by: readonly Cause[];
 }
 
-const except = (status: NodeStatus) => liveNodeStatuses.filter((each) => each !== status);
-const edges = <S extends string>(from: readonly (S | 'new')[], to: S, ...by: Cause[]): Edge<S>[] =>
+const liveStatusesExcept = (status: NodeStatus) => liveNodeStatuses.filter((each) => each !== status);
+const edgesFrom = <S extends string>(from: readonly (S | 'new')[], to: S, ...by: Cause[]): Edge<S>[] =>
   from.map((each) => ({ from: each, to, by }));
 
 export const nodeEdges: readonly Edge<NodeStatus>[] = [
-  ...edges<NodeStatus>(['new'], 'provisioning', 'node-provision', 'node-create', 'join'),
-  ...edges<NodeStatus>(['provisioning'], 'starting', 'registration', 'ensured'),
-  ...edges<NodeStatus>(['provisioning'], 'failed', 'provision-deadline', 'provision-error'),
-  ...edges<NodeStatus>(['starting'], 'ready', 'claim-ready', 'stuck-starting', 'probe-promotes', 'upstream-ready'),
-  ...edges<NodeStatus>(['starting'], 'failed', 'start-deadline', 'prerequisite-missing'),
-  ...edges<NodeStatus>(['failed'], 'starting', 'late-registration'),
-  ...edges<NodeStatus>(['failed'], 'provisioning', 'retry', 're-enroll'),
-  ...edges<NodeStatus>(['ready'], 'degraded', 'degraded', 'liveness'),
-  ...edges<NodeStatus>(['degraded'], 'ready', 'degraded', 'heartbeat-returned'),
-  ...edges<NodeStatus>(['ready', 'degraded'], 'offline', 'liveness', 'goodbye'),
-  ...edges<NodeStatus>(['offline'], 'ready', 'heartbeat-returned'),
-  ...edges<NodeStatus>(['offline'], 'degraded', 'heartbeat-returned'),
-  ...edges<NodeStatus>(['offline'], 'failed', 'offline-deadline'),
-  ...edges<NodeStatus>(['offline'], 'provisioning', 're-enroll'),
-  ...edges<NodeStatus>(['ready', 'degraded', 'offline'], 'draining', 'drain'),
-  ...edges<NodeStatus>(['draining'], 'ready', 'undrain'),
-  ...edges<NodeStatus>(['draining'], 'quarantined', 'drained', 'drain-deadline', 'quarantine', 'drift'),
-  ...edges<NodeStatus>(['draining'], 'cleaning', 'drained', 'drain-deadline', 'release', 'reimage', 'retire'),
-  ...edges<NodeStatus>(['failed'], 'cleaning', 'rescue-over', 'release', 'reimage', 'retire'),
-  ...edges<NodeStatus>(['provisioning'], 'cleaning', 'release', 'reimage', 'retire'),
+  ...edgesFrom<NodeStatus>(['new'], 'provisioning', 'node-provision', 'node-create', 'join'),
+  ...edgesFrom<NodeStatus>(['provisioning'], 'starting', 'registration', 'ensured'),
+  ...edgesFrom<NodeStatus>(['provisioning'], 'failed', 'provision-deadline', 'provision-error'),
+  ...edgesFrom<NodeStatus>(['starting'], 'ready', 'claim-ready', 'stuck-starting', 'probe-promotes', 'upstream-ready'),
+  ...edgesFrom<NodeStatus>(['starting'], 'failed', 'start-deadline', 'prerequisite-missing'),
+  ...edgesFrom<NodeStatus>(['failed'], 'starting', 'late-registration'),
+  ...edgesFrom<NodeStatus>(['failed'], 'provisioning', 'retry', 're-enroll'),
+  ...edgesFrom<NodeStatus>(['ready'], 'degraded', 'degraded', 'liveness'),
+  ...edgesFrom<NodeStatus>(['degraded'], 'ready', 'degraded', 'heartbeat-returned'),
+  ...edgesFrom<NodeStatus>(['ready', 'degraded'], 'offline', 'liveness', 'goodbye'),
+  ...edgesFrom<NodeStatus>(['offline'], 'ready', 'heartbeat-returned'),
+  ...edgesFrom<NodeStatus>(['offline'], 'degraded', 'heartbeat-returned'),
+  ...edgesFrom<NodeStatus>(['offline'], 'failed', 'offline-deadline'),
+  ...edgesFrom<NodeStatus>(['offline'], 'provisioning', 're-enroll'),
+  ...edgesFrom<NodeStatus>(['ready', 'degraded', 'offline'], 'draining', 'drain'),
+  ...edgesFrom<NodeStatus>(['draining'], 'ready', 'undrain'),
+  ...edgesFrom<NodeStatus>(['draining'], 'quarantined', 'drained', 'drain-deadline', 'quarantine', 'drift'),
+  ...edgesFrom<NodeStatus>(['draining'], 'cleaning', 'drained', 'drain-deadline', 'release', 'reimage', 'retire'),
+  ...edgesFrom<NodeStatus>(['failed'], 'cleaning', 'rescue-over', 'release', 'reimage', 'retire'),
+  ...edgesFrom<NodeStatus>(['provisioning'], 'cleaning', 'release', 'reimage', 'retire'),
   // Drift: the provider no longer shows the machine, and the pool's policy is to repair.
-  ...edges<NodeStatus>(
+  ...edgesFrom<NodeStatus>(
     ['starting', 'ready', 'degraded', 'offline', 'quarantined'],
     'cleaning',
     'release',
@@ -169,11 +169,11 @@ export const nodeEdges: readonly Edge<NodeStatus>[] = [
     'retire',
     'drift',
   ),
-  ...edges<NodeStatus>(['cleaning'], 'ready', 'proof'),
-  ...edges<NodeStatus>(['cleaning'], 'provisioning', 'proof'),
+  ...edgesFrom<NodeStatus>(['cleaning'], 'ready', 'proof'),
+  ...edgesFrom<NodeStatus>(['cleaning'], 'provisioning', 'proof'),
   // From `quarantined` too: an operator may quarantine a node during its teardown.
-  ...edges<NodeStatus>(['cleaning', 'quarantined'], 'retired', 'proof'),
-  ...edges<NodeStatus>(
+  ...edgesFrom<NodeStatus>(['cleaning', 'quarantined'], 'retired', 'proof'),
+  ...edgesFrom<NodeStatus>(
     ['cleaning'],
     'quarantined',
     'clean-deadline',
@@ -182,29 +182,29 @@ export const nodeEdges: readonly Edge<NodeStatus>[] = [
     'quarantine',
     'drift',
   ),
-  ...edges<NodeStatus>(
-    except('cleaning').filter((s) => s !== 'draining' && s !== 'quarantined'),
+  ...edgesFrom<NodeStatus>(
+    liveStatusesExcept('cleaning').filter((s) => s !== 'draining' && s !== 'quarantined'),
     'quarantined',
     'quarantine',
     'drift',
   ),
-  ...edges<NodeStatus>(['quarantined'], 'starting', 'reactivate'),
-  ...edges<NodeStatus>(['quarantined'], 'provisioning', 're-enroll'),
+  ...edgesFrom<NodeStatus>(['quarantined'], 'starting', 'reactivate'),
+  ...edgesFrom<NodeStatus>(['quarantined'], 'provisioning', 're-enroll'),
 ];
 
 export const allocationEdges: readonly Edge<AllocationStatus>[] = [
-  ...edges<AllocationStatus>(['new'], 'requested', 'allocation-create'),
-  ...edges<AllocationStatus>(['requested'], 'provisioning', 'node-assigned'),
-  ...edges<AllocationStatus>(['requested'], 'failed', 'queue-deadline', 'provision-error'),
-  ...edges<AllocationStatus>(['provisioning'], 'active', 'node-ready'),
-  ...edges<AllocationStatus>(['provisioning'], 'failed', 'node-failed', 'node-lost'),
-  ...edges<AllocationStatus>(['failed'], 'provisioning', 'rescue', 'retry'),
-  ...edges<AllocationStatus>(['active'], 'failed', 'node-lost'),
-  ...edges<AllocationStatus>(['requested', 'provisioning', 'active', 'failed'], 'releasing', 'release'),
-  ...edges<AllocationStatus>(['releasing'], 'released', 'proof', 'force-release'),
-  ...edges<AllocationStatus>(['releasing'], 'release_failed', 'release-deadline'),
-  ...edges<AllocationStatus>(['release_failed'], 'releasing', 'release-retry', 'release'),
-  ...edges<AllocationStatus>(['release_failed'], 'released', 'force-release'),
+  ...edgesFrom<AllocationStatus>(['new'], 'requested', 'allocation-create'),
+  ...edgesFrom<AllocationStatus>(['requested'], 'provisioning', 'node-assigned'),
+  ...edgesFrom<AllocationStatus>(['requested'], 'failed', 'queue-deadline', 'provision-error'),
+  ...edgesFrom<AllocationStatus>(['provisioning'], 'active', 'node-ready'),
+  ...edgesFrom<AllocationStatus>(['provisioning'], 'failed', 'node-failed', 'node-lost'),
+  ...edgesFrom<AllocationStatus>(['failed'], 'provisioning', 'rescue', 'retry'),
+  ...edgesFrom<AllocationStatus>(['active'], 'failed', 'node-lost'),
+  ...edgesFrom<AllocationStatus>(['requested', 'provisioning', 'active', 'failed'], 'releasing', 'release'),
+  ...edgesFrom<AllocationStatus>(['releasing'], 'released', 'proof', 'force-release'),
+  ...edgesFrom<AllocationStatus>(['releasing'], 'release_failed', 'release-deadline'),
+  ...edgesFrom<AllocationStatus>(['release_failed'], 'releasing', 'release-retry', 'release'),
+  ...edgesFrom<AllocationStatus>(['release_failed'], 'released', 'force-release'),
 ];
 
 /** A change of a node that also changes its allocation, in the same transaction. */
@@ -218,23 +218,23 @@ const statusesBefore = (to: NodeStatus): NodeStatus[] =>
   nodeEdges.flatMap((edge) => (edge.to === to && edge.from !== 'new' ? [edge.from] : []));
 
 /** A paired change that happens whenever a node enters a status. */
-const onEntry = (node: NodeStatus, from: AllocationStatus, to: AllocationStatus, by: Cause): PairedChange => ({
+const pairOnEntry = (node: NodeStatus, from: AllocationStatus, to: AllocationStatus, by: Cause): PairedChange => ({
   node: { from: statusesBefore(node), to: node },
   allocation: { from, to, by },
 });
 
 export const pairedChanges: readonly PairedChange[] = [
-  onEntry('ready', 'provisioning', 'active', 'node-ready'),
-  onEntry('failed', 'provisioning', 'failed', 'node-failed'),
-  onEntry('failed', 'active', 'failed', 'node-lost'),
+  pairOnEntry('ready', 'provisioning', 'active', 'node-ready'),
+  pairOnEntry('failed', 'provisioning', 'failed', 'node-failed'),
+  pairOnEntry('failed', 'active', 'failed', 'node-lost'),
   { node: { from: ['failed'], to: 'starting' }, allocation: { from: 'failed', to: 'provisioning', by: 'rescue' } },
-  onEntry('retired', 'provisioning', 'failed', 'node-lost'),
-  onEntry('retired', 'active', 'failed', 'node-lost'),
+  pairOnEntry('retired', 'provisioning', 'failed', 'node-lost'),
+  pairOnEntry('retired', 'active', 'failed', 'node-lost'),
   // No operation brings a quarantined machine up, so a provisioning allocation would wait forever.
-  onEntry('quarantined', 'provisioning', 'failed', 'node-lost'),
+  pairOnEntry('quarantined', 'provisioning', 'failed', 'node-lost'),
 ];
 
-/** The changes of the allocation that go with a change of its node. */
+/** Finds the changes of an allocation in the same transaction as a change of its node. */
 export const pairedWith = (from: NodeStatus, to: NodeStatus): PairedChange['allocation'][] =>
   pairedChanges.filter((pair) => pair.node.to === to && pair.node.from.includes(from)).map((pair) => pair.allocation);
 

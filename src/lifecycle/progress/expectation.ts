@@ -28,10 +28,10 @@ export const stallAfterSeconds = ({ p90_seconds, samples }: Expected): number =>
   Math.max(minStallSeconds, samples < minSamples ? fewSamplesFactor * p90_seconds : p90_seconds);
 
 function interpolate(quantiles: readonly number[], share: number): number {
-  const place = share * (quantiles.length - 1);
-  const below = quantiles[Math.floor(place)] ?? 0;
-  const above = quantiles[Math.ceil(place)] ?? below;
-  return below + (above - below) * (place - Math.floor(place));
+  const position = share * (quantiles.length - 1);
+  const below = quantiles[Math.floor(position)] ?? 0;
+  const above = quantiles[Math.ceil(position)] ?? below;
+  return below + (above - below) * (position - Math.floor(position));
 }
 
 /**
@@ -55,7 +55,7 @@ export const expectedOf = (history: StepHistory | null): Expected | null =>
     : null;
 
 /** The share of earlier runs that took less than `elapsed_seconds`; null with too few samples. */
-export function slowerThan({ quantiles, samples }: StepHistory, elapsed_seconds: number): number | null {
+export function computeSlowerThan({ quantiles, samples }: StepHistory, elapsed_seconds: number): number | null {
   if (samples < minSamples) return null;
   const last = quantiles.length - 1;
   const next = quantiles.findIndex((seconds) => seconds >= elapsed_seconds);

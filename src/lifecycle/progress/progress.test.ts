@@ -2,7 +2,13 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { StepStatus } from '../model/states.ts';
 import { minSamples, minStallSeconds, plannedHistory, quantileShares } from './expectation.ts';
-import { type ComputedProgress, noEstimate, type ProgressFacts, progressOf, type StepFacts } from './progress.ts';
+import {
+  type ComputedProgress,
+  explainNoEstimate,
+  type ProgressFacts,
+  progressOf,
+  type StepFacts,
+} from './progress.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 
@@ -17,7 +23,7 @@ const step = (ordinal: number, status: StepStatus, usual: number | null, started
   retry_at: null,
 });
 
-const facts = (steps: StepFacts[], now: number, over: Partial<ProgressFacts> = {}): ProgressFacts => ({
+const facts = (steps: StepFacts[], now: number, overrides: Partial<ProgressFacts> = {}): ProgressFacts => ({
   status: 'running',
   steps,
   started_at: at(0),
@@ -28,7 +34,7 @@ const facts = (steps: StepFacts[], now: number, over: Partial<ProgressFacts> = {
   patient_until: null,
   percent: 0,
   now: at(now),
-  ...over,
+  ...overrides,
 });
 
 /**
@@ -59,7 +65,7 @@ function apply(steps: StepFacts[], event: OperationEvent, now: number): void {
   }
 }
 
-const inOrder = (percents: number[]) => percents.every((percent, i) => i === 0 || percent >= (percents[i - 1] ?? 0));
+const isAscending = (values: number[]) => values.every((value, i) => i === 0 || value >= (values[i - 1] ?? 0));
 
 test('never decreases and reaches 100 only on success', () => {
   fc.assert(
@@ -73,8 +79,8 @@ test('never decreases and reaches 100 only on success', () => {
         seen.push(progressOf(facts(steps, now)));
       }
       const percents = seen.map((progress) => progress.percent);
-      expect(inOrder(percents), percents.join(' ')).toBe(true);
-      expect(inOrder(seen.map((progress) => progress.step))).toBe(true);
+      expect(isAscending(percents), percents.join(' ')).toBe(true);
+      expect(isAscending(seen.map((progress) => progress.step))).toBe(true);
       expect(Math.max(...percents)).toBeLessThan(100);
       expect(Math.min(...percents)).toBeGreaterThanOrEqual(0);
       const ended = progressOf(facts(steps, now, { status: 'succeeded', finished_at: at(now) }));
@@ -122,9 +128,9 @@ test('shows 60 % of a step after its estimated duration', () => {
 
 test('keeps the percentage of a failed operation', () => {
   const steps = [step(1, 'done', 10, 0), step(2, 'failed', 10, 10), step(3, 'pending', 10, null)];
-  const over = { status: 'failed' as const, finished_at: at(15) };
-  const atFailure = progressOf(facts(steps, 15, over));
-  expect(progressOf(facts(steps, 5000, over))).toEqual(atFailure);
+  const overrides = { status: 'failed' as const, finished_at: at(15) };
+  const atFailure = progressOf(facts(steps, 15, overrides));
+  expect(progressOf(facts(steps, 5000, overrides))).toEqual(atFailure);
   expect(atFailure).toMatchObject({
     phase: 'step-2',
     step: 2,
@@ -206,7 +212,8 @@ test('shows the share of earlier runs that were faster', () => {
 
 test('is stalled after no progress for longer than the 90th percentile', () => {
   const steps = [known(1, 'running', 80, 160, 0)];
-  const stalled = (now: number, over: Partial<ProgressFacts> = {}) => progressOf(facts(steps, now, over)).stalled;
+  const stalled = (now: number, overrides: Partial<ProgressFacts> = {}) =>
+    progressOf(facts(steps, now, overrides)).stalled;
   expect([stalled(160), stalled(161)]).toEqual([false, true]);
   expect(stalled(300, { advanced_at: at(200) })).toBe(false);
   expect(stalled(361, { advanced_at: at(200) })).toBe(true);
@@ -222,7 +229,7 @@ test('is stalled after no progress for longer than the 90th percentile', () => {
   expect(stalled(1000, { status: 'failed', finished_at: at(500) })).toBe(false);
 });
 
-test('with few samples, is stalled much later and is not compared with earlier runs', () => {
+test('is stalled much later with few samples, and is not compared with earlier runs', () => {
   const run = (samples: number, now: number) =>
     progressOf(facts([{ ...step(1, 'running', 1, 0), expected: history(samples, 80, 160) }], now));
   expect([run(1, 161).stalled, run(1, 480).stalled, run(1, 481).stalled]).toEqual([false, false, true]);
@@ -241,16 +248,17 @@ test('never shows less than the published percentage', () => {
   expect(progressOf(facts(steps, 100, { percent: 42.5 })).percent).toBe(42.5);
 });
 
-const firstBoot = { phase: 'register', expected: null, step_elapsed_seconds: 12 };
+const firstBoot = { expected: null, step_elapsed_seconds: 12 };
 
 test('says after 5 s that a first boot has no estimate', () => {
-  expect(noEstimate('running', firstBoot)).toBe('no earlier boot to compare with, so no estimate');
-  expect(noEstimate('running', { ...firstBoot, step_elapsed_seconds: 2 })).toBe('');
+  for (const step of ['launch', 'launch:pull_image', 'register', 'start', 'start:ready'])
+    expect(explainNoEstimate('running', step, firstBoot), step).toBe('no earlier boot to compare with, so no estimate');
+  expect(explainNoEstimate('running', 'register', { ...firstBoot, step_elapsed_seconds: 2 })).toBe('');
 });
 
 test('says nothing with a history, after the end, or in other phases', () => {
   const expected = { p50_seconds: 10, p90_seconds: 20, samples: 4 };
-  expect(noEstimate('running', { ...firstBoot, expected })).toBe('');
-  expect(noEstimate('failed', firstBoot)).toBe('');
-  expect(noEstimate('running', { ...firstBoot, phase: 'clean' }), 'no boot').toBe('');
+  expect(explainNoEstimate('running', 'register', { ...firstBoot, expected })).toBe('');
+  expect(explainNoEstimate('failed', 'register', firstBoot)).toBe('');
+  expect(explainNoEstimate('running', 'clean', firstBoot), 'no boot').toBe('');
 });

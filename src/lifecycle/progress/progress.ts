@@ -5,11 +5,11 @@
  */
 import type { OperationStatus, StepStatus } from '../model/states.ts';
 import {
+  computeSlowerThan,
   type Expected,
   expectedOf,
   remainingOf,
   type StepHistory,
-  slowerThan,
   stallAfterSeconds,
 } from './expectation.ts';
 
@@ -63,43 +63,48 @@ export interface ComputedProgress {
 /** The name of a step without its stage: `launch:pull_image` is `pull_image`. */
 export const phaseOf = (name: string): string => name.slice(name.indexOf(':') + 1);
 
+/** The stage of a step: `launch` for `launch:pull_image`. */
+export const stageOf = (name: string): string => name.split(':', 1)[0] ?? name;
+
 /** The weight of a step without an estimate. */
 const unknownStepSeconds = 5;
 const minWeight = 0.5;
 /** Within a step the bar never exceeds this share of the step. */
-const reachInsideStep = 0.95;
+const maxShareInsideStep = 0.95;
 /**
  * The share of a step that is shown at its median duration and at its 90th percentile. After that
- * the bar approaches `reachInsideStep` ever more slowly.
+ * the bar approaches `maxShareInsideStep` ever more slowly.
  */
-const atMedian = 0.7;
-const atSlowestTenth = 0.9;
+const shareAtMedian = 0.7;
+const shareAtP90 = 0.9;
 
 const estimateOf = (step: StepFacts) => expectedOf(step.expected)?.p50_seconds ?? step.usual_seconds;
 const weightOf = (step: StepFacts) => Math.max(minWeight, estimateOf(step) ?? unknownStepSeconds);
-const isOver = (step: StepFacts) => step.status === 'done' || step.status === 'skipped';
-const seconds = (from: Date | null, to: Date) => (from ? Math.max(0, (to.getTime() - from.getTime()) / 1000) : 0);
+const isComplete = (step: StepFacts) => step.status === 'done' || step.status === 'skipped';
+const elapsedSeconds = (from: Date | null, to: Date) =>
+  from ? Math.max(0, (to.getTime() - from.getTime()) / 1000) : 0;
 
 const approach = (elapsed: number, usual: number) => 1 - Math.exp(-elapsed / usual);
 
 function fractionInside(step: StepFacts, elapsed: number): number {
   const expected = expectedOf(step.expected);
-  if (!expected) return reachInsideStep * approach(elapsed, weightOf(step));
+  if (!expected) return maxShareInsideStep * approach(elapsed, weightOf(step));
   const median = Math.max(minWeight, expected.p50_seconds);
   const slow = Math.max(median, expected.p90_seconds);
-  if (elapsed < median) return (atMedian * elapsed) / median;
-  if (elapsed < slow) return atMedian + ((atSlowestTenth - atMedian) * (elapsed - median)) / (slow - median);
-  return atSlowestTenth + (reachInsideStep - atSlowestTenth) * approach(elapsed - slow, slow);
+  if (elapsed < median) return (shareAtMedian * elapsed) / median;
+  if (elapsed < slow) return shareAtMedian + ((shareAtP90 - shareAtMedian) * (elapsed - median)) / (slow - median);
+  return shareAtP90 + (maxShareInsideStep - shareAtP90) * approach(elapsed - slow, slow);
 }
 
-const sum = (steps: readonly StepFacts[]) => steps.reduce((total, step) => total + weightOf(step), 0);
+const totalWeight = (steps: readonly StepFacts[]) => steps.reduce((total, step) => total + weightOf(step), 0);
 
 function percentOf(facts: ProgressFacts, current: StepFacts | undefined, stepElapsed: number): number {
   if (facts.status === 'succeeded') return 100;
-  const total = sum(facts.steps);
-  const over = sum(facts.steps.filter(isOver));
-  const inside = current?.started_at && !isOver(current) ? weightOf(current) * fractionInside(current, stepElapsed) : 0;
-  const percent = total === 0 ? 0 : Math.min(99, (100 * (over + inside)) / total);
+  const total = totalWeight(facts.steps);
+  const completedWeight = totalWeight(facts.steps.filter(isComplete));
+  const currentWeight =
+    current?.started_at && !isComplete(current) ? weightOf(current) * fractionInside(current, stepElapsed) : 0;
+  const percent = total === 0 ? 0 : Math.min(99, (100 * (completedWeight + currentWeight)) / total);
   return Math.max(facts.percent, Math.floor(percent * 10) / 10);
 }
 
@@ -111,7 +116,7 @@ function etaOf(steps: readonly StepFacts[], current: StepFacts, stepElapsed: num
   const expected = expectedOf(current.expected);
   const remaining = expected && remainingOf(expected, stepElapsed);
   if (remaining === null) return null;
-  const later = steps.filter((step) => step.ordinal > current.ordinal && !isOver(step)).map(estimateOf);
+  const later = steps.filter((step) => step.ordinal > current.ordinal && !isComplete(step)).map(estimateOf);
   return later.reduce<number | null>(
     (total, estimate) => (total === null || estimate === null ? null : total + estimate),
     remaining,
@@ -120,17 +125,17 @@ function etaOf(steps: readonly StepFacts[], current: StepFacts, stepElapsed: num
 
 /** The estimates of an operation, which exist only while a step runs. */
 function estimatesOf(facts: ProgressFacts, current: StepFacts | undefined, stepElapsed: number) {
-  const isRunning = facts.finished_at === null && current?.started_at !== null && current && !isOver(current);
+  const isRunning = facts.finished_at === null && current?.started_at !== null && current && !isComplete(current);
   const expected = current ? expectedOf(current.expected) : null;
   if (!isRunning) return { expected, eta_seconds: null, slower_than: null, stalled: false };
   const retry_at = current.status === 'waiting' ? (current.retry_at ?? facts.retry_at) : facts.retry_at;
-  const retry_after_seconds = seconds(facts.now, retry_at ?? facts.now);
-  const idleSeconds = seconds(facts.advanced_at ?? current.started_at, facts.now);
+  const retry_after_seconds = elapsedSeconds(facts.now, retry_at ?? facts.now);
+  const idleSeconds = elapsedSeconds(facts.advanced_at ?? current.started_at, facts.now);
   const patient_until = current.status === 'waiting' ? retry_at : facts.patient_until;
   return {
     expected,
     eta_seconds: etaOf(facts.steps, current, stepElapsed),
-    slower_than: current.expected && expected ? slowerThan(current.expected, stepElapsed) : null,
+    slower_than: current.expected && expected ? computeSlowerThan(current.expected, stepElapsed) : null,
     // A step may announce until when it waits, and is not stalled before then. Outside of a wait,
     // only the time announced with its last advance counts, because announcing a later time again
     // and again is no progress.
@@ -145,15 +150,15 @@ function estimatesOf(facts: ProgressFacts, current: StepFacts | undefined, stepE
 export function progressOf(facts: ProgressFacts): ComputedProgress {
   const { steps, status } = facts;
   const at = facts.finished_at ?? facts.now;
-  const current = steps.find((step) => !isOver(step)) ?? steps.at(-1);
-  const stepElapsed = current && !isOver(current) ? seconds(current.started_at, at) : 0;
+  const current = steps.find((step) => !isComplete(step)) ?? steps.at(-1);
+  const stepElapsed = current && !isComplete(current) ? elapsedSeconds(current.started_at, at) : 0;
   return {
     phase: status === 'succeeded' ? 'completed' : current ? phaseOf(current.name) : status,
     label: current?.label ?? '',
     step: current?.ordinal ?? 0,
     total_steps: steps.length,
     percent: percentOf(facts, current, stepElapsed),
-    elapsed_seconds: seconds(facts.started_at ?? facts.created_at, at),
+    elapsed_seconds: elapsedSeconds(facts.started_at ?? facts.created_at, at),
     step_elapsed_seconds: stepElapsed,
     ...estimatesOf(facts, current, stepElapsed),
   };
@@ -161,16 +166,18 @@ export function progressOf(facts: ProgressFacts): ComputedProgress {
 
 /** Shorter waits need no explanation. */
 const noEstimateAfterSeconds = 5;
-const bootPhases: readonly string[] = ['launch', 'register', 'start'];
+const bootStages: readonly string[] = ['launch', 'register', 'start'];
 
 /**
  * Explains why the first boot of a pool has no estimate. Empty if there is an estimate, or if the
  * operation is no running boot.
  */
-export function noEstimate(
+export function explainNoEstimate(
   status: OperationStatus,
-  { phase, expected, step_elapsed_seconds }: Pick<ComputedProgress, 'phase' | 'expected' | 'step_elapsed_seconds'>,
+  /** The name of the current step. */
+  step: string,
+  { expected, step_elapsed_seconds }: Pick<ComputedProgress, 'expected' | 'step_elapsed_seconds'>,
 ): string {
-  if (status !== 'running' || expected !== null || !bootPhases.includes(phase)) return '';
+  if (status !== 'running' || expected !== null || !bootStages.includes(stageOf(step))) return '';
   return step_elapsed_seconds < noEstimateAfterSeconds ? '' : 'no earlier boot to compare with, so no estimate';
 }

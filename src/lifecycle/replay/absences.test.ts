@@ -19,6 +19,17 @@ describe('a silence', () => {
     expect(unknownsOf(past({ returned_at: at(62) }), stale(50))).toEqual([['returned', 1]]);
   });
 
+  test('does not end when the machine fails, only when it returns', () => {
+    const given_up = { at: at(60), reason: 'it did not come back in time' };
+    const offlineLater = oneDifference('offline_later', 'offline', 90);
+    expect(differencesOf(past({ given_up }), stale(90))).toEqual(offlineLater);
+    expect(differencesOf(past({ given_up, ended: true }), stale(90))).toEqual(offlineLater);
+    expect(differencesOf(past({ given_up, rescued_at: at(100) }), stale(90))).toEqual(offlineLater);
+    const rescued = past({ given_up, rescued_at: at(80) });
+    expect(differencesOf(rescued, stale(90))).toEqual([['silence_spared', 'ready', undefined]]);
+    expect(replay(rescued, stale(90)).differences[0]?.would_be.reason).toContain('it returned 50 s after');
+  });
+
   test('is offline sooner under a shorter stale time, and shorter silences are listed as unknown', () => {
     expect(differencesOf(past(), stale(20, { heartbeat: { stale_after_seconds: 20, interval_seconds: 5 } }))).toEqual(
       oneDifference('offline_sooner', 'offline', 20),
@@ -67,13 +78,13 @@ describe('an absence', () => {
     );
   });
 
-  test('of an ended machine, or with the same budget, does not differ', () => {
+  test('does not differ if the machine had ended, the budget is the same, or the absence still lasts', () => {
     expect(differencesOf(past({ given_up, ended: true }), away(7200))).toEqual([]);
     expect(differencesOf(past({ given_up }), away(3600))).toEqual([]);
     expect(differencesOf(past({}), away(600))).toEqual([]);
   });
 
-  test('that fails sooner says whether the machine would have been rescued', () => {
+  test('says whether the machine would have been rescued, if it fails sooner', () => {
     const reasonWith = (rescue_seconds: number) =>
       replay(past({ returned_at: at(2000) }), away(600, { rescue_seconds })).differences[0]?.would_be.reason;
     expect(reasonWith(2000)).toContain('would have been rescued');

@@ -1,11 +1,18 @@
 /**
- * Replays recorded silences and absences: offline sooner, later or never, and failed accordingly.
+ * Replays recorded silences and absences: whether each machine would have become offline sooner,
+ * later or never, and whether it would have failed.
  */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import { resolveBudget } from '../deadlines/budgets.ts';
 import { effectiveStaleSeconds, heartbeatPolicy } from '../deadlines/heartbeat-policy.ts';
-import { mayReturnAt } from '../deadlines/liveness.ts';
-import { type Decided, type Decision, type DifferenceKind, differenceOf, type ReplayOutcome } from './difference.ts';
+import { earliestReturnAt } from '../deadlines/liveness.ts';
+import {
+  type Decision,
+  type DifferenceKind,
+  differenceOf,
+  type RecordedDecision,
+  type ReplayOutcome,
+} from './difference.ts';
 import type { RecordedAbsence, ReplayPolicy } from './history.ts';
 
 const round = (seconds: number) => Math.round(seconds * 10) / 10;
@@ -13,7 +20,7 @@ const round = (seconds: number) => Math.round(seconds * 10) / 10;
 /**
  * The stale time of a machine under another policy. A machine that announced an interval keeps it.
  */
-export function staleUnder(stale_seconds: number, inForce: ReplayPolicy, proposed: ReplayPolicy): number {
+export function staleSecondsUnder(stale_seconds: number, inForce: ReplayPolicy, proposed: ReplayPolicy): number {
   const oldPolicy = heartbeatPolicy(inForce.heartbeat);
   const newPolicy = heartbeatPolicy(proposed.heartbeat);
   const implied = stale_seconds > oldPolicy.stale_after_seconds ? stale_seconds / 3 : 0;
@@ -36,26 +43,29 @@ interface ReplayedAbsence {
   at: Date;
 }
 
-const wasOffline = ({ at, reason }: RecordedAbsence): Decided => ({ verdict: 'offline', at, reason });
+const offlineDecision = ({ at, reason }: RecordedAbsence): RecordedDecision => ({ verdict: 'offline', at, reason });
 
-/** When the absence ended; null if the machine is still absent. */
-const endOf = ({ returned_at, given_up, interrupted_at }: RecordedAbsence): Date | null =>
-  returned_at ?? given_up?.at ?? interrupted_at;
+/**
+ * When the silence ended; null if it is not known to have ended. A failure does not end it, because
+ * the machine is still silent then.
+ */
+const endOf = ({ returned_at, rescued_at, interrupted_at }: RecordedAbsence): Date | null =>
+  returned_at ?? rescued_at ?? interrupted_at;
 
-const endingOf = ({ returned_at }: RecordedAbsence): string =>
-  returned_at === null ? 'it was taken out of service' : 'it was back';
+const endingOf = ({ returned_at, rescued_at }: RecordedAbsence): string =>
+  returned_at === null && rescued_at === null ? 'it was taken out of service' : 'it returned';
 
 /** Replays the silence itself, if the stale time changed. */
 function replaySilence({ absence, at }: ReplayedAbsence, stale: { before: number; proposed: number }): ReplayOutcome {
   const differs = (kind: DifferenceKind, would_be: Decision): ReplayOutcome => ({
-    difference: differenceOf(absence, kind, 'liveness', wasOffline(absence), would_be),
+    difference: differenceOf(absence, kind, 'liveness', offlineDecision(absence), would_be),
   });
   const allowed = `allowed: ${round(stale.proposed)} s`;
   const offline = { verdict: 'offline', at, reason: `silent for ${round(stale.proposed)} s (${allowed})` };
   if (at < absence.at) return differs('offline_sooner', offline);
   const end = endOf(absence);
   if (end && end <= at) {
-    const after = `${round(secondsBetween(absence.at, end))} s after it was called offline`;
+    const after = `${round(secondsBetween(absence.at, end))} s after it became offline`;
     return differs('silence_spared', {
       verdict: 'ready',
       at: null,
@@ -64,7 +74,7 @@ function replaySilence({ absence, at }: ReplayedAbsence, stale: { before: number
   }
   // A machine that fell silent returns only after its stale time. If it returned right then, its
   // heartbeats may have resumed much earlier.
-  const earliestReturn = mayReturnAt(absence.at, stale.before);
+  const earliestReturn = earliestReturnAt(absence.at, stale.before);
   const mayHaveResumedEarlier =
     absence.returned_at !== null && secondsBetween(earliestReturn, absence.returned_at) < stale.before / 2;
   return mayHaveResumedEarlier
@@ -82,13 +92,13 @@ function replayDeadline(
   const budget = budgetOf('offline', proposed);
   if (absence.ended || budget === (absence.budget_seconds ?? budgetOf('offline', inForce))) return undefined;
   const deadline_at = secondsLater(at, budget + moved_seconds);
-  const differs = (kind: DifferenceKind, was: Decided, would_be: Decision, sure = true): ReplayOutcome => ({
+  const differs = (kind: DifferenceKind, was: RecordedDecision, would_be: Decision, sure = true): ReplayOutcome => ({
     difference: differenceOf(absence, kind, 'offline-deadline', was, would_be, sure),
   });
   const failed = (then: string): Decision => ({
     verdict: 'failed',
     at: deadline_at,
-    reason: `away for ${round(budget)} s${then && `; ${then}`}`,
+    reason: `offline for ${round(budget)} s${then && `; ${then}`}`,
   });
   if (given_up) {
     const was = { verdict: 'failed', at: given_up.at, reason: given_up.reason };
@@ -97,10 +107,10 @@ function replayDeadline(
       return differs('absent_spared', was, {
         verdict: 'ready',
         at: rescued_at,
-        reason: 'it was back before its deadline',
+        reason: 'it returned before its deadline',
       });
     if (deadline_at < given_up.at) return differs('absent_sooner', was, failed(''));
-    return differs('absent_later', was, failed('unless it comes back before'), rescued_at !== null);
+    return differs('absent_later', was, failed('unless it returns before'), rescued_at !== null);
   }
   const end = returned_at ?? interrupted_at;
   if (end === null || deadline_at >= end) return undefined;
@@ -110,7 +120,7 @@ function replayDeadline(
   }
   const isRescued = returned_at <= secondsLater(deadline_at, budgetOf('rescue', proposed));
   const then = isRescued ? 'it would have been rescued when it returned' : 'it returned after its rescue window';
-  return differs('absent_given_up', { verdict: 'ready', at: returned_at, reason: 'it was back' }, failed(then));
+  return differs('absent_given_up', { verdict: 'ready', at: returned_at, reason: 'it returned' }, failed(then));
 }
 
 export function replayAbsence(
@@ -121,7 +131,7 @@ export function replayAbsence(
   const { stale_seconds } = absence;
   const before = absence.by === 'liveness' ? stale_seconds : null;
   if (before === null) return [replayDeadline({ absence, at: absence.at }, inForce, proposed)];
-  const stale = { before, proposed: staleUnder(before, inForce, proposed) };
+  const stale = { before, proposed: staleSecondsUnder(before, inForce, proposed) };
   const at = secondsLater(absence.at, stale.proposed - before);
   if (Math.abs(stale.proposed - before) < 0.001) return [replayDeadline({ absence, at }, inForce, proposed)];
   const silence = replaySilence({ absence, at }, stale);

@@ -5,29 +5,38 @@ import { hasArrived } from '../boots/survival.ts';
 import { deadlineAfterAdvance } from '../deadlines/boot-advance.ts';
 import { type Budget, resolveBudget } from '../deadlines/budgets.ts';
 import type { NodeStatus } from '../model/states.ts';
-import { type Decided, type Decision, type DifferenceKind, differenceOf, type ReplayOutcome } from './difference.ts';
+import {
+  type Decision,
+  type DifferenceKind,
+  differenceOf,
+  type RecordedDecision,
+  type ReplayOutcome,
+} from './difference.ts';
 import type { RecordedBoot, ReplayPolicy } from './history.ts';
 
 /** The tolerance for rounding errors when two deadlines are compared. */
-const sameMs = 1;
+const toleranceMs = 1;
 /** Sweeps run every few seconds, so a verdict comes up to this long after its deadline. */
 const sweepDelaySeconds = 15;
 
-const statusDuring: Record<SamplePhase, NodeStatus> = { provision: 'provisioning', start: 'starting' };
-const arrival: Record<SamplePhase, NodeStatus> = { provision: 'starting', start: 'ready' };
+const phaseStatuses: Record<SamplePhase, NodeStatus> = { provision: 'provisioning', start: 'starting' };
+const arrivalStatuses: Record<SamplePhase, NodeStatus> = { provision: 'starting', start: 'ready' };
 const rules: Record<SamplePhase, string> = { provision: 'provision-deadline', start: 'start-deadline' };
 
-/** The budget under a policy. Budgets that were requested or learned stay as they were. */
+/**
+ * The budget under a policy. A requested budget stays, up to the policy's ceiling. A learned budget
+ * stays if the policy learns.
+ */
 function budgetUnder(boot: RecordedBoot, policy: ReplayPolicy, phase: SamplePhase | 'rescue'): Budget {
   const { budget_source, budget_seconds } = boot;
-  const isOwn = budget_source === 'allocation';
+  const isRequested = budget_source === 'allocation';
   const isLearned = budget_source === 'learned' && policy.budgets.policy === 'learned';
   return resolveBudget({
     phase,
     pool: policy.budgets,
     runtime_class: policy.runtime_class,
     server: policy.server,
-    requested_seconds: isOwn ? (boot.requested_seconds ?? budget_seconds) : null,
+    requested_seconds: isRequested ? (boot.requested_seconds ?? budget_seconds) : null,
     learned_seconds: isLearned ? budget_seconds : null,
     external: policy.external,
   });
@@ -60,18 +69,19 @@ function deadlineUnder(boot: RecordedBoot, budget_seconds: number, { budgets }: 
   return deadline_at;
 }
 
-const isSame = (one: Date, other: Date) => Math.abs(one.getTime() - other.getTime()) <= sameMs;
+const isSame = (one: Date, other: Date) => Math.abs(one.getTime() - other.getTime()) <= toleranceMs;
 const round = (seconds: number) => Math.round(seconds);
 
 const waitWords = (boot: RecordedBoot, until: Date, { seconds, source }: Budget): string => {
-  const waited = secondsBetween(boot.started_at, until);
-  const moved = Math.abs(waited - seconds) < 0.5 ? '' : `, deadline moved by ${round(waited - seconds)} s`;
-  return `waited ${round(waited)} s, budget of ${round(seconds)} s from ${source}${moved}`;
+  const waitedSeconds = secondsBetween(boot.started_at, until);
+  const moveWords =
+    Math.abs(waitedSeconds - seconds) < 0.5 ? '' : `, deadline moved by ${round(waitedSeconds - seconds)} s`;
+  return `waited ${round(waitedSeconds)} s, budget of ${round(seconds)} s from ${source}${moveWords}`;
 };
 
 interface ReplayedBoot {
   boot: RecordedBoot;
-  /** The proposed policy counts progress, but progress after the failure is not recorded. */
+  /** Whether the proposed policy would count progress after the failure, which is not recorded. */
   unseen_advance: boolean;
   /** The deadline under the proposed policy. */
   deadline_at: Date;
@@ -79,31 +89,31 @@ interface ReplayedBoot {
   rescue_seconds: number;
 }
 
-const arrivalOf = ({ boot }: ReplayedBoot): Decided => {
+const arrivalOf = ({ boot }: ReplayedBoot): RecordedDecision => {
   const { phase, started_at, ended_at } = boot;
   const event = phase === 'provision' ? 'it registered' : 'it was ready';
   return {
-    verdict: arrival[phase],
+    verdict: arrivalStatuses[phase],
     at: ended_at,
     reason: `${event} after ${round(secondsBetween(started_at, ended_at))} s`,
   };
 };
 
-const openEnd = ({ boot }: ReplayedBoot): Decided => ({
-  verdict: statusDuring[boot.phase],
+const interruptionOf = ({ boot }: ReplayedBoot): RecordedDecision => ({
+  verdict: phaseStatuses[boot.phase],
   at: boot.ended_at,
   reason: boot.outcome === 'running' ? 'it is still coming up' : 'something else ended it',
 });
 
 type GivenUp = NonNullable<RecordedBoot['given_up']>;
 
-const failureOf = (given_up: GivenUp): Decided => ({
+const failureOf = (given_up: GivenUp): RecordedDecision => ({
   verdict: 'failed',
   at: given_up.at,
   reason: given_up.reason,
 });
 
-const wouldFail = ({ boot, deadline_at, budget }: ReplayedBoot, then: string): Decision => ({
+const failureUnder = ({ boot, deadline_at, budget }: ReplayedBoot, then: string): Decision => ({
   verdict: 'failed',
   at: deadline_at,
   reason: `${waitWords(boot, deadline_at, budget)}${then && `; ${then}`}`,
@@ -114,10 +124,10 @@ interface Options {
   sure?: boolean;
 }
 
-function difference(
+function buildDifference(
   replayed: ReplayedBoot,
   kind: DifferenceKind,
-  was: Decided,
+  was: RecordedDecision,
   would_be: Decision,
   options: Options = {},
 ): ReplayOutcome {
@@ -132,27 +142,35 @@ const isRescued = ({ boot, deadline_at, rescue_seconds }: ReplayedBoot): boolean
   boot.ended_at <= secondsLater(deadline_at, rescue_seconds);
 
 /** Replays a boot that arrived without failing. */
-function arrivedInTime(replayed: ReplayedBoot): ReplayOutcome {
+function replayArrival(replayed: ReplayedBoot): ReplayOutcome {
   const { boot, deadline_at } = replayed;
   if (boot.ended_at <= deadline_at) return undefined;
   // At this deadline a machine that sends heartbeats becomes ready; only a silent one fails.
   if (boot.phase === 'start') return { unknown: { kind: 'beats', node_id: boot.node_id } };
   const late = `it arrived ${round(secondsBetween(deadline_at, boot.ended_at))} s later`;
   return isRescued(replayed)
-    ? difference(
+    ? buildDifference(
         replayed,
         'boot_given_up',
         arrivalOf(replayed),
-        wouldFail(replayed, `${late} and would have been rescued`),
+        failureUnder(replayed, `${late} and would have been rescued`),
       )
-    : difference(replayed, 'boot_lost', arrivalOf(replayed), wouldFail(replayed, `${late}, after its rescue window`));
+    : buildDifference(
+        replayed,
+        'boot_lost',
+        arrivalOf(replayed),
+        failureUnder(replayed, `${late}, after its rescue window`),
+      );
 }
 
 /**
  * Replays a start-up that failed in silence. At an earlier deadline the machine may still have sent
  * heartbeats, and would then have become ready.
  */
-function stillBeating(replayed: ReplayedBoot, { at, reason, last_seen_at, stale_seconds }: GivenUp): ReplayOutcome {
+function replaySilentStartUp(
+  replayed: ReplayedBoot,
+  { at, reason, last_seen_at, stale_seconds }: GivenUp,
+): ReplayOutcome {
   const { boot, deadline_at, budget } = replayed;
   if (boot.phase !== 'start' || last_seen_at === null || deadline_at >= at) return undefined;
   const freshUntil = secondsLater(last_seen_at, stale_seconds ?? 0);
@@ -162,40 +180,43 @@ function stillBeating(replayed: ReplayedBoot, { at, reason, last_seen_at, stale_
   if (last_seen_at > deadline_at) return { unknown: { kind: 'beats', node_id: boot.node_id } };
   const stillSent = `it still sent heartbeats at the end of its start-up time (${waitWords(boot, deadline_at, budget)})`;
   const would_be = { verdict: 'ready', at: deadline_at, reason: stillSent };
-  return difference(replayed, 'ready_instead', { verdict: 'failed', at, reason }, would_be, { rule: 'stuck-starting' });
+  return buildDifference(replayed, 'ready_instead', { verdict: 'failed', at, reason }, would_be, {
+    rule: 'stuck-starting',
+  });
 }
 
 /** Replays a boot that failed and arrived later. */
-function arrivedLate(replayed: ReplayedBoot, given_up: GivenUp, before: Before): ReplayOutcome {
+function replayLateArrival(replayed: ReplayedBoot, given_up: GivenUp, before: DeadlineInForce): ReplayOutcome {
   const { boot, deadline_at } = replayed;
   const was = failureOf(given_up);
-  if (boot.ended_at <= deadline_at) return difference(replayed, 'boot_spared', was, arrivalOf(replayed));
+  if (boot.ended_at <= deadline_at) return buildDifference(replayed, 'boot_spared', was, arrivalOf(replayed));
   const wasRescued =
     boot.outcome === 'late' || boot.ended_at <= secondsLater(before.deadline_at, before.rescue_seconds);
-  const failure = (words: string) => wouldFail(replayed, words);
+  const failure = (words: string) => failureUnder(replayed, words);
   if (!isRescued(replayed))
     return wasRescued
-      ? difference(replayed, 'boot_lost', was, failure('it arrived after its rescue window'))
+      ? buildDifference(replayed, 'boot_lost', was, failure('it arrived after its rescue window'))
       : undefined;
-  if (!wasRescued) return difference(replayed, 'boot_kept', was, failure('it arrived inside its rescue window'));
+  if (!wasRescued) return buildDifference(replayed, 'boot_kept', was, failure('it arrived inside its rescue window'));
   if (isSame(before.deadline_at, deadline_at)) return undefined;
   const kind = deadline_at < before.deadline_at ? 'late_sooner' : 'late_later';
-  return difference(replayed, kind, was, failure('it arrived later and would have been rescued'));
+  return buildDifference(replayed, kind, was, failure('it arrived later and would have been rescued'));
 }
 
 /** Replays a boot that failed and never arrived. */
-function neverArrived(replayed: ReplayedBoot, given_up: GivenUp, before: Before): ReplayOutcome {
+function replayStuckBoot(replayed: ReplayedBoot, given_up: GivenUp, before: DeadlineInForce): ReplayOutcome {
   const { boot, deadline_at } = replayed;
   if (isSame(before.deadline_at, deadline_at)) return undefined;
   const was = failureOf(given_up);
-  if (deadline_at < before.deadline_at) return difference(replayed, 'stuck_sooner', was, wouldFail(replayed, ''));
+  if (deadline_at < before.deadline_at)
+    return buildDifference(replayed, 'stuck_sooner', was, failureUnder(replayed, ''));
   const wasObserved = deadline_at <= boot.watched_until;
   const then = wasObserved ? '' : 'it was not observed that long, so it is unknown whether it would have arrived';
-  return difference(replayed, 'stuck_later', was, wouldFail(replayed, then), { sure: wasObserved });
+  return buildDifference(replayed, 'stuck_later', was, failureUnder(replayed, then), { sure: wasObserved });
 }
 
 /** Replays a start-up that a rule ended, because the machine sent heartbeats at its deadline. */
-function madeReady(replayed: ReplayedBoot, before: Date): ReplayOutcome {
+function replayPromotion(replayed: ReplayedBoot, before: Date): ReplayOutcome {
   const { boot, deadline_at, budget } = replayed;
   const was = { ...arrivalOf(replayed), reason: 'it sent heartbeats, and its start-up time was over' };
   const sooner = deadline_at < before;
@@ -203,23 +224,25 @@ function madeReady(replayed: ReplayedBoot, before: Date): ReplayOutcome {
     ? `if it sent heartbeats by then (${waitWords(boot, deadline_at, budget)})`
     : `at the latest, unless it reports ready before (${waitWords(boot, deadline_at, budget)})`;
   const would_be = { verdict: 'ready', at: deadline_at, reason };
-  return difference(replayed, sooner ? 'ready_sooner' : 'ready_later', was, would_be, {
+  return buildDifference(replayed, sooner ? 'ready_sooner' : 'ready_later', was, would_be, {
     rule: 'stuck-starting',
     sure: false,
   });
 }
 
 /** Replays a boot that something else ended, or that still runs. */
-function leftOpen(replayed: ReplayedBoot): ReplayOutcome {
+function replayInterruption(replayed: ReplayedBoot): ReplayOutcome {
   const { boot, deadline_at } = replayed;
   if (boot.ended_at <= deadline_at) return undefined;
   if (boot.phase === 'start') return { unknown: { kind: 'beats', node_id: boot.node_id } };
-  const would_be = wouldFail(replayed, 'whether it would have arrived is unknown');
-  return difference(replayed, 'boot_cut_short', openEnd(replayed), would_be, { sure: boot.outcome === 'running' });
+  const would_be = failureUnder(replayed, 'whether it would have arrived is unknown');
+  return buildDifference(replayed, 'boot_cut_short', interruptionOf(replayed), would_be, {
+    sure: boot.outcome === 'running',
+  });
 }
 
 /** The deadline and rescue window under the policy that was in force. */
-interface Before {
+interface DeadlineInForce {
   deadline_at: Date;
   rescue_seconds: number;
 }
@@ -230,7 +253,7 @@ const isFarFrom = (one: Date, other: Date) => Math.abs(secondsBetween(one, other
  * Finds records that the policy in force does not explain. A replay of such a boot under another
  * policy would be wrong too.
  */
-function unexplained({ boot, deadline_at }: ReplayedBoot, before: Before): ReplayOutcome {
+function findUnexplained({ boot, deadline_at }: ReplayedBoot, before: DeadlineInForce): ReplayOutcome {
   const { given_up, node_id, ended_at } = boot;
   if (given_up && isFarFrom(given_up.deadline_at ?? given_up.at, before.deadline_at))
     return { unknown: { kind: 'moved', node_id } };
@@ -242,7 +265,7 @@ function unexplained({ boot, deadline_at }: ReplayedBoot, before: Before): Repla
 
 export function replayBoot(boot: RecordedBoot, inForce: ReplayPolicy, proposed: ReplayPolicy): ReplayOutcome {
   const { given_up, phase } = boot;
-  const before: Before = {
+  const before: DeadlineInForce = {
     deadline_at: deadlineUnder(boot, boot.budget_seconds, inForce),
     rescue_seconds: budgetUnder(boot, inForce, 'rescue').seconds,
   };
@@ -255,11 +278,11 @@ export function replayBoot(boot: RecordedBoot, inForce: ReplayPolicy, proposed: 
   const isSameDeadline = isSame(before.deadline_at, deadline_at);
   // A boot that did not fail needs no rescue.
   if (isSameDeadline && (!given_up || before.rescue_seconds === rescue_seconds)) return undefined;
-  const unknown = unexplained(replayed, before);
+  const unknown = findUnexplained(replayed, before);
   if (unknown) return unknown;
-  if (boot.ready_by_rule) return isSameDeadline ? undefined : madeReady(replayed, before.deadline_at);
-  if (!given_up) return hasArrived(boot) ? arrivedInTime(replayed) : leftOpen(replayed);
-  const beating = stillBeating(replayed, given_up);
-  if (beating) return beating;
-  return hasArrived(boot) ? arrivedLate(replayed, given_up, before) : neverArrived(replayed, given_up, before);
+  if (boot.ready_by_rule) return isSameDeadline ? undefined : replayPromotion(replayed, before.deadline_at);
+  if (!given_up) return hasArrived(boot) ? replayArrival(replayed) : replayInterruption(replayed);
+  const promotion = replaySilentStartUp(replayed, given_up);
+  if (promotion) return promotion;
+  return hasArrived(boot) ? replayLateArrival(replayed, given_up, before) : replayStuckBoot(replayed, given_up, before);
 }

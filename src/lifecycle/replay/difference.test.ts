@@ -14,7 +14,7 @@ import {
   start,
 } from './testing/histories.ts';
 
-describe('texts of', () => {
+describe('the text of a difference names both decisions, for', () => {
   /**
    * One line per difference: its rule, the real and the hypothetical decision with their times, and
    * a question mark if it is uncertain.
@@ -87,9 +87,9 @@ describe('texts of', () => {
     ];
     expect(lines(history(policy(), { absences }), ...policies)).toMatchInlineSnapshot(`
       [
-        "30 silence_spared by liveness: offline at 30 (no heartbeat arrived for 30 s) → ready at null (it was back 32 s after it was called offline (allowed: 90.3 s))",
+        "30 silence_spared by liveness: offline at 30 (no heartbeat arrived for 30 s) → ready at null (it returned 32 s after it became offline (allowed: 90.3 s))",
         "30 offline_later by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 90.25 (silent for 90.3 s (allowed: 90.3 s))",
-        "30 silence_spared by liveness: offline at 30 (no heartbeat arrived for 30 s) → ready at null (it was taken out of service 32 s after it was called offline (allowed: 90.3 s))",
+        "30 silence_spared by liveness: offline at 30 (no heartbeat arrived for 30 s) → ready at null (it was taken out of service 32 s after it became offline (allowed: 90.3 s))",
         "30 offline_later by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 90.25 (silent for 90.3 s (allowed: 90.3 s))",
         "30 offline_later by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 90.25 (silent for 90.3 s (allowed: 90.3 s))",
         "30 offline_later by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 90.25 (silent for 90.3 s (allowed: 90.3 s))",
@@ -99,15 +99,15 @@ describe('texts of', () => {
         "15 offline_sooner by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
         "15 offline_sooner by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
         "15 offline_sooner by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
-        "50 absent_given_up by offline-deadline: ready at 62 (it was back) → failed at 50 (away for 20 s; it would have been rescued when it returned)",
-        "50 absent_given_up by offline-deadline: ready at 2000 (it was back) → failed at 50 (away for 20 s; it returned after its rescue window)",
-        "50 absent_sooner by offline-deadline: offline at 62 (it was taken out of service) → failed at 50 (away for 20 s; before it was taken out of service)",
-        "50 absent_sooner by offline-deadline: offline at 2000 (it was taken out of service) → failed at 50 (away for 20 s; before it was taken out of service)",
-        "50 absent_sooner by offline-deadline: failed at 3630 (it did not come back) → failed at 50 (away for 20 s)",
-        "50 absent_sooner by offline-deadline: failed at 3630 (it did not come back) → failed at 50 (away for 20 s)",
-        "50 absent_given_up by offline-deadline: ready at 4000 (it was back) → failed at 50 (away for 20 s; it returned after its rescue window)",
-        "3630 absent_later by offline-deadline: failed at 3630 (it did not come back) → failed at 7230 (away for 7200 s; unless it comes back before) ?",
-        "3630 absent_spared by offline-deadline: failed at 3630 (it did not come back) → ready at 4000 (it was back before its deadline)",
+        "50 absent_given_up by offline-deadline: ready at 62 (it returned) → failed at 50 (offline for 20 s; it would have been rescued when it returned)",
+        "50 absent_given_up by offline-deadline: ready at 2000 (it returned) → failed at 50 (offline for 20 s; it returned after its rescue window)",
+        "50 absent_sooner by offline-deadline: offline at 62 (it was taken out of service) → failed at 50 (offline for 20 s; before it was taken out of service)",
+        "50 absent_sooner by offline-deadline: offline at 2000 (it was taken out of service) → failed at 50 (offline for 20 s; before it was taken out of service)",
+        "50 absent_sooner by offline-deadline: failed at 3630 (it did not come back) → failed at 50 (offline for 20 s)",
+        "50 absent_sooner by offline-deadline: failed at 3630 (it did not come back) → failed at 50 (offline for 20 s)",
+        "50 absent_given_up by offline-deadline: ready at 4000 (it returned) → failed at 50 (offline for 20 s; it returned after its rescue window)",
+        "3630 absent_later by offline-deadline: failed at 3630 (it did not come back) → failed at 7230 (offline for 7200 s; unless it returns before) ?",
+        "3630 absent_spared by offline-deadline: failed at 3630 (it did not come back) → ready at 4000 (it returned before its deadline)",
       ]
     `);
   });
@@ -128,12 +128,12 @@ describe('texts of', () => {
     const final_counts = { ready: 10, offline: 5, provisioning: 10, failed: 5 };
     expect(lines(history(loose, { changes, final_counts }), tight).toSorted()).toMatchInlineSnapshot(`
       [
-        "100 held by liveness: offline at 100 (why) → held at 100 (too many at once; until 2030-01-01T01:01:40.000Z at the latest)",
-        "100 held by liveness: offline at 100 (why) → held at 100 (too many at once; until 2030-01-01T01:01:40.000Z at the latest)",
-        "100 held by liveness: offline at 100 (why) → held at 100 (too many at once; until 2030-01-01T01:01:40.000Z at the latest)",
-        "100 held by liveness: offline at 100 (why) → held at 100 (too many at once; until 2030-01-01T01:01:40.000Z at the latest)",
-        "100 held by liveness: offline at 100 (why) → held at 100 (too many at once; until 2030-01-01T01:01:40.000Z at the latest)",
-        "200 launches_paused by provision-deadline: launches go on at 200 (not too many at once) → launches paused at 200 (too many failed at once; this one was the last of them)",
+        "100 held by liveness: offline at 100 (why) → held at 100 (too many verdicts at once; held until 2030-01-01T01:01:40.000Z at the latest)",
+        "100 held by liveness: offline at 100 (why) → held at 100 (too many verdicts at once; held until 2030-01-01T01:01:40.000Z at the latest)",
+        "100 held by liveness: offline at 100 (why) → held at 100 (too many verdicts at once; held until 2030-01-01T01:01:40.000Z at the latest)",
+        "100 held by liveness: offline at 100 (why) → held at 100 (too many verdicts at once; held until 2030-01-01T01:01:40.000Z at the latest)",
+        "100 held by liveness: offline at 100 (why) → held at 100 (too many verdicts at once; held until 2030-01-01T01:01:40.000Z at the latest)",
+        "200 launches_paused by provision-deadline: launches continue at 200 (not too many at once) → launches paused at 200 (too many failed at once; this one was the last of them)",
       ]
     `);
     const past = history(tight, {
@@ -143,7 +143,7 @@ describe('texts of', () => {
     });
     expect(lines(past, loose).toSorted()).toMatchInlineSnapshot(`
       [
-        "200 launches_not_paused by provision-deadline: launches paused at 200 (too many failed at once; this one was the last of them) → launches go on at 200 (not too many at once)",
+        "200 launches_not_paused by provision-deadline: launches paused at 200 (too many failed at once; this one was the last of them) → launches continue at 200 (not too many at once)",
         "9000 not_held by liveness: held at 9000 (why) → offline at 9000 (not too many at once)",
         "9000 not_held by liveness: held at 9000 (why) → offline at 9000 (not too many at once)",
         "9000 not_held by liveness: held at 9000 (why) → offline at 9000 (not too many at once)",

@@ -23,7 +23,7 @@ const kind = (weight: Weight, one: string, many: string): Kind => ({ weight, one
  * boot would have been rescued, or would have come too late for that.
  */
 export const differenceKinds = {
-  boot_given_up: kind('bad', 'boot given up though it arrived', 'boots given up though they arrived'),
+  boot_given_up: kind('bad', 'boot given up although it arrived', 'boots given up although they arrived'),
   boot_lost: kind('bad', 'boot that arrives too late to be rescued', 'boots that arrive too late to be rescued'),
   boot_spared: kind('good', 'boot not given up', 'boots not given up'),
   boot_kept: kind('good', 'late boot rescued', 'late boots rescued'),
@@ -47,13 +47,13 @@ export const differenceKinds = {
   ready_sooner: kind('even', 'machine that a rule makes ready sooner', 'machines that a rule makes ready sooner'),
   ready_later: kind('even', 'machine that a rule makes ready later', 'machines that a rule makes ready later'),
   ready_instead: kind('even', 'machine made ready instead of given up', 'machines made ready instead of given up'),
-  silence_spared: kind('good', 'silence not called offline', 'silences not called offline'),
-  offline_sooner: kind('even', 'machine called offline sooner', 'machines called offline sooner'),
-  offline_later: kind('even', 'machine called offline later', 'machines called offline later'),
+  silence_spared: kind('good', 'silent machine not declared offline', 'silent machines not declared offline'),
+  offline_sooner: kind('even', 'machine declared offline sooner', 'machines declared offline sooner'),
+  offline_later: kind('even', 'machine declared offline later', 'machines declared offline later'),
   absent_given_up: kind(
     'bad',
-    'absent machine given up though it came back',
-    'absent machines given up though they came back',
+    'absent machine given up although it returned',
+    'absent machines given up although they returned',
   ),
   absent_spared: kind('good', 'absent machine not given up', 'absent machines not given up'),
   absent_sooner: kind('even', 'absent machine given up sooner', 'absent machines given up sooner'),
@@ -76,7 +76,7 @@ export interface Decision {
 }
 
 /** A decision that was really made, so it has a time. */
-export type Decided = Decision & { at: Date };
+export type RecordedDecision = Decision & { at: Date };
 
 export interface Difference {
   kind: DifferenceKind;
@@ -85,7 +85,7 @@ export interface Difference {
   node_id: string;
   node_instance_id: string;
   rule: string;
-  was: Decided;
+  was: RecordedDecision;
   would_be: Decision;
   /** False if the record does not prove the hypothetical decision. */
   sure: boolean;
@@ -97,7 +97,7 @@ export const differenceOf = (
   { node_id, node_instance_id }: MachineIds,
   kind: DifferenceKind,
   rule: string,
-  was: Decided,
+  was: RecordedDecision,
   would_be: Decision,
   sure = true,
 ): Difference => ({
@@ -118,7 +118,7 @@ export const differenceOf = (
 export const unknownKinds = {
   beats:
     'Single heartbeats are not recorded, so it is unknown whether these machines would have become ready at their new deadline.',
-  kept: 'These were decided by something other than the policy (maintenance, a hold, an operator, the provider), which might do so again.',
+  kept: 'Something other than the policy decided these (maintenance, a hold, an operator or the provider), and might do so again.',
   moved: 'The deadline of these boots differed from the policy in force; the reason is not recorded.',
   short_silences:
     'Silences below the former threshold were not recorded, so it is unknown how many of them a lower threshold would catch.',
@@ -127,7 +127,7 @@ export const unknownKinds = {
   told_silences: 'In an observe-only pool a silent machine keeps its status, so its return is not recorded.',
   learned: 'Boots with a learned budget keep it; all others get the fixed one. A replay does not learn budgets.',
   other_budgets: 'The budgets for queueing, draining and releasing are not replayed.',
-  observed: 'In an observe-only pool rules only record verdicts: nothing listed here would have been enforced.',
+  observed: 'In an observe-only pool rules only record verdicts, so none of these verdicts would have been enforced.',
   cut_boots: 'The history is too long to replay at once: older boots are left out.',
   cut_changes: 'The history is too long to replay at once: older verdicts are left out.',
 } as const satisfies Record<string, string>;

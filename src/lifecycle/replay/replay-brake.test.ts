@@ -89,7 +89,7 @@ describe('the brake', () => {
     expect(replay(past, brake(0.2, 5)).differences.map(({ at: when }) => when)).toEqual(Array(6).fill(at(100)));
   });
 
-  test('counts a verdict once that was first held and later written', () => {
+  test('counts a verdict that was first held and later written as one', () => {
     const [one, ...rest] = held(6, 100);
     if (!one) throw new Error('no verdict is held');
     const later: RecordedChange = { ...one, at: at(3700), from: 'ready', to: 'offline', by: 'liveness' };

@@ -21,7 +21,7 @@ interface RecordedVerdict {
   reason: string;
 }
 
-const negativeRules = (Object.keys(nodeRules) as NodeRuleName[]).filter((name) => nodeRules[name].en_masse !== null);
+const brakedRules = (Object.keys(nodeRules) as NodeRuleName[]).filter((name) => nodeRules[name].en_masse !== null);
 
 const byTime = (one: { at: Date }, other: { at: Date }) => one.at.getTime() - other.at.getTime();
 
@@ -46,7 +46,7 @@ function verdictsOf(rule: NodeRuleName, { changes, held, brake }: History): Reco
  * Returns a function that counts the nodes by status at a given time. Its calls must be in order of
  * time.
  */
-function fleetAt({ changes, final_counts }: History): (at: Date) => StatusCounts {
+function createFleetCounter({ changes, final_counts }: History): (at: Date) => StatusCounts {
   const counts: StatusCounts = { ...final_counts };
   const move = (from: string, to: string) => {
     counts[from] = (counts[from] ?? 0) - 1;
@@ -80,7 +80,7 @@ function returnsOf(changes: readonly RecordedChange[]): Returns {
   return returns;
 }
 
-const backAfter = (returns: Returns, { node_instance_id, at }: RecordedVerdict): number =>
+const returnMsAfter = (returns: Returns, { node_instance_id, at }: RecordedVerdict): number =>
   returns.get(node_instance_id)?.find((ms) => ms > at.getTime()) ?? Number.POSITIVE_INFINITY;
 
 interface BrakeStep {
@@ -93,18 +93,18 @@ interface BrakeStep {
  * Runs the brake over the verdicts of one rule. A hold ends after its time, or when all held
  * machines are back.
  */
-function brakeRun({ brake }: History, rule: NodeRuleName, returns: Returns) {
+function createBrakeRun({ brake }: History, rule: NodeRuleName, returns: Returns) {
   const { en_masse, phase } = nodeRules[rule];
   let recent: { at: Date; count: number }[] = [];
   let hold: OpenHold | undefined;
-  let allBackMs = Number.NEGATIVE_INFINITY;
-  return (at: Date, dues: RecordedVerdict[], population: number, policy: BrakePolicy): BrakeStep => {
+  let allReturnedMs = Number.NEGATIVE_INFINITY;
+  return (at: Date, dueVerdicts: RecordedVerdict[], population: number, policy: BrakePolicy): BrakeStep => {
     const from = secondsLater(at, -brake.window_seconds);
     recent = recent.filter((each) => each.at > from);
-    if (hold && (at >= hold.held_until || at.getTime() >= allBackMs)) hold = undefined;
+    if (hold && (at >= hold.held_until || at.getTime() >= allReturnedMs)) hold = undefined;
     const recentCount = recent.reduce((sum, { count }) => sum + count, 0);
     const counts = {
-      due: dues.length,
+      due: dueVerdicts.length,
       recent: recentCount,
       population: population + recentBesidesPhase(phase, recentCount),
     };
@@ -113,11 +113,11 @@ function brakeRun({ brake }: History, rule: NodeRuleName, returns: Returns) {
     const opens = holds && decision.opens;
     if (opens) {
       hold = { held_until: decision.held_until, resumed: false };
-      allBackMs = Number.NEGATIVE_INFINITY;
+      allReturnedMs = Number.NEGATIVE_INFINITY;
     }
-    if (holds) for (const due of dues) allBackMs = Math.max(allBackMs, backAfter(returns, due));
+    if (holds) for (const due of dueVerdicts) allReturnedMs = Math.max(allReturnedMs, returnMsAfter(returns, due));
     // Rules that pause launches write their verdicts anyway.
-    if (!holds || en_masse !== 'hold') recent.push({ at, count: dues.length });
+    if (!holds || en_masse !== 'hold') recent.push({ at, count: dueVerdicts.length });
     return { holds, opens };
   };
 }
@@ -131,13 +131,17 @@ function holdDifference(due: RecordedVerdict, rule: string, holds: boolean, unti
     const written = { verdict: to, at, reason: 'not too many at once' };
     return differenceOf(due, 'not_held', rule, { verdict: 'held', at, reason }, written);
   }
-  const heldVerdict = { verdict: 'held', at, reason: `too many at once; until ${until.toISOString()} at the latest` };
+  const heldVerdict = {
+    verdict: 'held',
+    at,
+    reason: `too many verdicts at once; held until ${until.toISOString()} at the latest`,
+  };
   return differenceOf(due, 'held', rule, { verdict: to, at, reason }, heldVerdict);
 }
 
 function pauseDifference(due: RecordedVerdict, rule: string, pauses: boolean): Difference {
   const { at } = due;
-  const unpaused = { verdict: 'launches go on', at, reason: 'not too many at once' };
+  const unpaused = { verdict: 'launches continue', at, reason: 'not too many at once' };
   const paused = { verdict: 'launches paused', at, reason: 'too many failed at once; this one was the last of them' };
   return pauses
     ? differenceOf(due, 'launches_paused', rule, unpaused, paused)
@@ -150,27 +154,29 @@ function* replayRule(
   proposed: BrakePolicy,
   returns: Returns,
 ): Generator<Difference | undefined> {
-  const dues = verdictsOf(rule, history);
-  if (dues.length === 0) return;
+  const dueVerdicts = verdictsOf(rule, history);
+  if (dueVerdicts.length === 0) return;
   const isHolding = nodeRules[rule].en_masse === 'hold';
-  const fleet = fleetAt(history);
-  const brakeInForce = brakeRun(history, rule, returns);
-  const brakeProposed = brakeRun(history, rule, returns);
-  for (const simultaneous of Map.groupBy(dues, ({ at }) => at.getTime()).values()) {
+  const fleet = createFleetCounter(history);
+  const brakeInForce = createBrakeRun(history, rule, returns);
+  const brakeProposed = createBrakeRun(history, rule, returns);
+  for (const simultaneous of Map.groupBy(dueVerdicts, ({ at }) => at.getTime()).values()) {
     yield undefined;
     const last = simultaneous.at(-1);
     const inForce = last && policyAt(history, last.at);
     if (!last || !inForce) continue;
     const population = countOf(fleet(last.at), nodeRules[rule].phase);
-    const was = brakeInForce(last.at, simultaneous, population, inForce);
-    const would = brakeProposed(last.at, simultaneous, population, proposed);
+    const inForceStep = brakeInForce(last.at, simultaneous, population, inForce);
+    const proposedStep = brakeProposed(last.at, simultaneous, population, proposed);
     if (!isHolding) {
-      if (was.opens !== would.opens && was.holds !== would.holds) yield pauseDifference(last, rule, would.opens);
+      if (inForceStep.opens !== proposedStep.opens && inForceStep.holds !== proposedStep.holds)
+        yield pauseDifference(last, rule, proposedStep.opens);
       continue;
     }
     const until = secondsLater(last.at, history.brake.mass_failure_seconds);
     for (const due of simultaneous)
-      if (was.holds === due.held && would.holds !== due.held) yield holdDifference(due, rule, would.holds, until);
+      if (inForceStep.holds === due.held && proposedStep.holds !== due.held)
+        yield holdDifference(due, rule, proposedStep.holds, until);
   }
 }
 
@@ -180,5 +186,5 @@ function* replayRule(
  */
 export function* replayBrake(history: History, proposed: BrakePolicy): Generator<Difference | undefined> {
   const returns = returnsOf(history.changes);
-  for (const rule of negativeRules) yield* replayRule(history, rule, proposed, returns);
+  for (const rule of brakedRules) yield* replayRule(history, rule, proposed, returns);
 }

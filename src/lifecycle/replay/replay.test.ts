@@ -116,7 +116,7 @@ describe('a boot', () => {
   const past = (one: RecordedBoot, given: ReplayPolicy['budgets'] = {}) =>
     history(policy({ budgets: given }), { boots: [one] });
 
-  test('that arrived fails under a smaller budget, and is rescued only within its window', () => {
+  test('fails under a smaller budget than it needed, and is rescued only within its window', () => {
     expect(differencesOf(past(boot(700)), provisionPolicy(600))).toEqual(oneDifference('boot_given_up', 'failed', 600));
     expect(differencesOf(past(boot(700)), provisionPolicy(600, { rescue_seconds: 99 }))).toEqual(
       oneDifference('boot_lost', 'failed', 600),
@@ -124,7 +124,7 @@ describe('a boot', () => {
     expect(differencesOf(past(boot(600)), provisionPolicy(600))).toEqual([]);
   });
 
-  test('that arrived late is spared by a larger budget, and lost by a shorter rescue window', () => {
+  test('is spared by a larger budget and lost by a shorter rescue window, if it arrived late', () => {
     const late = boot(800, { outcome: 'late', given_up: failedVerdict(720) });
     expect(differencesOf(past(late), provisionPolicy(900))).toEqual(oneDifference('boot_spared', 'starting', 800));
     expect(differencesOf(past(late), policy({ budgets: { rescue_seconds: 60 } }))).toEqual(
@@ -134,14 +134,14 @@ describe('a boot', () => {
     expect(differencesOf(past(late), provisionPolicy(700))).toEqual(oneDifference('late_sooner', 'failed', 700));
   });
 
-  test('of an observe-only pool is rescued by a longer window', () => {
+  test('is rescued by a longer window in an observe-only pool', () => {
     const unenforced = boot(1200, { given_up: failedVerdict(720) });
     expect(differencesOf(past(unenforced), policy({ budgets: { rescue_seconds: 600 } }))).toEqual(
       oneDifference('boot_kept', 'failed', 720),
     );
   });
 
-  test('that was stuck fails sooner under a smaller budget and later under a larger one, and is uncertain after its machine ended', () => {
+  test('fails sooner under a smaller budget and later under a larger one if it was stuck, and is uncertain after its machine ended', () => {
     const stuck = boot(720, { outcome: 'timed_out', given_up: failedVerdict(720), watched_until: at(1080) });
     expect(differencesOf(past(stuck), provisionPolicy(600))).toEqual(oneDifference('stuck_sooner', 'failed', 600));
     expect(differencesOf(past(stuck), provisionPolicy(1000))).toEqual(oneDifference('stuck_later', 'failed', 1000));
@@ -153,7 +153,7 @@ describe('a boot', () => {
     });
   });
 
-  test('that was cancelled or still runs fails under a budget that it exceeded', () => {
+  test('fails under a budget that it exceeded, even if it was cancelled or still runs', () => {
     expect(differencesOf(past(boot(700, { outcome: 'cancelled' })), provisionPolicy(600))).toEqual(
       oneDifference('boot_cut_short', 'failed', 600),
     );
@@ -194,7 +194,7 @@ describe('a boot', () => {
     );
   });
 
-  test('that failed has no recorded progress after that, so the effect of progress is uncertain', () => {
+  test('is uncertain if progress after its failure would count, because that progress is not recorded', () => {
     const late = boot(800, { outcome: 'late', given_up: failedVerdict(720) });
     const [aware] = replay(past(late), provisionPolicy(900, { progress_aware: true })).differences;
     expect(aware).toMatchObject({ kind: 'boot_spared', sure: false });
@@ -219,7 +219,7 @@ describe('a start-up', () => {
     history(policy(), { boots: [boot(seconds, { phase: 'start', budget_seconds: 120, ...given })] });
   const startIn = (start_seconds: number) => policy({ budgets: { start_seconds } });
 
-  test('that a rule ended becomes ready sooner under a smaller budget and later under a larger one', () => {
+  test('becomes ready sooner under a smaller budget and later under a larger one, if a rule ended it', () => {
     const promoted = started(120, { ready_by_rule: true });
     expect(differencesOf(promoted, startIn(60))).toEqual(oneDifference('ready_sooner', 'ready', 60));
     expect(differencesOf(promoted, startIn(180))).toEqual(oneDifference('ready_later', 'ready', 180));
@@ -227,13 +227,13 @@ describe('a start-up', () => {
     expect(unknownsOf(started(400, { ready_by_rule: true }), startIn(60))).toEqual([['moved', 1]]);
   });
 
-  test('that reported ready after the new deadline is unknown, because heartbeats are not recorded', () => {
+  test('is unknown if it reported ready after the new deadline, because heartbeats are not recorded', () => {
     expect(unknownsOf(started(100), startIn(60))).toEqual([['beats', 1]]);
     expect(unknownsOf(started(100, { outcome: 'cancelled' }), startIn(60))).toEqual([['beats', 1]]);
     expect(replay(started(100), startIn(100)).unknowns).toEqual([]);
   });
 
-  test('that fell silent is found sooner, unless it still sent heartbeats', () => {
+  test('is found sooner if it fell silent, unless it still sent heartbeats', () => {
     const silent = (last: number | null) =>
       started(120, {
         outcome: 'timed_out',

@@ -21,7 +21,7 @@ export interface UnknownTotal {
 export interface Replay {
   boots: number;
   absences: number;
-  /** Boots that ended, machines that became offline, and held verdicts. */
+  /** The number of boots, absences and held verdicts. */
   decisions: number;
   differencesByKind: Partial<Record<DifferenceKind, number>>;
   /** Newest first. */
@@ -33,23 +33,27 @@ export interface Replay {
 const maxNamed = 20;
 
 /** These budgets are not replayed. */
-const notReplayed = ['queue_seconds', 'drain_seconds', 'release_seconds'] as const satisfies (keyof BudgetSettings)[];
+const unreplayedBudgets = [
+  'queue_seconds',
+  'drain_seconds',
+  'release_seconds',
+] as const satisfies (keyof BudgetSettings)[];
 
 /** Questions about the policy that no record can answer. */
-function unanswerable(history: History, proposed: ReplayPolicy): UnknownKind[] {
-  const outcomes: UnknownKind[] = [];
+function findUnanswerable(history: History, proposed: ReplayPolicy): UnknownKind[] {
+  const kinds: UnknownKind[] = [];
   const currentPolicy = history.generations.at(-1)?.policy;
   const allowed = heartbeatPolicy(proposed.heartbeat).stale_after_seconds;
   if (history.generations.some(({ policy }) => allowed < heartbeatPolicy(policy.heartbeat).stale_after_seconds))
-    outcomes.push('short_silences');
+    kinds.push('short_silences');
   if (proposed.budgets.policy === 'learned' && history.boots.some((boot) => boot.budget_source !== 'learned'))
-    outcomes.push('learned');
-  if (currentPolicy && notReplayed.some((name) => proposed.budgets[name] !== currentPolicy.budgets[name]))
-    outcomes.push('other_budgets');
-  if (proposed.mode === 'observe') outcomes.push('observed');
-  if (history.truncated.boots) outcomes.push('cut_boots');
-  if (history.truncated.changes) outcomes.push('cut_changes');
-  return outcomes;
+    kinds.push('learned');
+  if (currentPolicy && unreplayedBudgets.some((name) => proposed.budgets[name] !== currentPolicy.budgets[name]))
+    kinds.push('other_budgets');
+  if (proposed.mode === 'observe') kinds.push('observed');
+  if (history.truncated.boots) kinds.push('cut_boots');
+  if (history.truncated.changes) kinds.push('cut_changes');
+  return kinds;
 }
 
 /**
@@ -87,7 +91,7 @@ export function replayTotal(history: History, proposed: ReplayPolicy, outcomes: 
           maxNamed,
         ),
       })),
-      ...unanswerable(history, proposed).map((kind) => ({ kind, count: null, node_ids: [] })),
+      ...findUnanswerable(history, proposed).map((kind) => ({ kind, count: null, node_ids: [] })),
     ],
   };
 }

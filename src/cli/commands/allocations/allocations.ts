@@ -57,6 +57,7 @@ export const makeAllocations: MakeCommand = (cli) =>
         const hasFilter = filter.pool || filter.status || filter.label || filter.tenant;
         printListing(session, await listAllocations(session, filter), {
           columns: allocationColumns(session.clock.nowMs()),
+          has_limit: true,
           empty: hasFilter
             ? 'No allocation matches.'
             : `There are no allocations. Claim a machine: ${session.commandLine('allocate', '--pool', 'local', '--wait')}`,

@@ -38,6 +38,7 @@ export const makeOperations: MakeCommand = (cli) =>
         );
         printListing(session, listing, {
           columns: operationColumns(session.clock.nowMs()),
+          has_limit: true,
           empty: 'No operation matches.',
           summary: (rows) => countByStatus('operation', rows),
         });

@@ -3,12 +3,12 @@ import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
 import { sortByTime, timelineLines } from '../../render/evidence/evidence.ts';
-import { limitOption, type Since, sinceOption, startOf } from '../../terminal/option-values.ts';
+import { limitOption, type Since, sinceOption, toMoment } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 
 /**
- * A recorded call names its target in the path parameters, and an action in `target_id`. Other
- * facts have the id of their target in a field of its own.
+ * Returns the id of the target. A recorded call has it in the path parameters, an action in
+ * `target_id`, and any other fact in a field for its kind.
  */
 function targetOf({ data, node_id, allocation_id, workflow_id }: Evidence): string | null {
   const pathParams = (data.params ?? {}) as Record<string, unknown>;
@@ -44,7 +44,7 @@ export const makeAudit: MakeCommand = (cli) =>
     .examples('slipway audit --target node_… --since 2h', 'slipway audit --kind action.refused --actor ci')
     .action(
       cli.run<Options>(async (session, { target, actor, action, code, kind, since, limit }) => {
-        const start = startOf(since, session.clock);
+        const start = toMoment(since, session.clock);
         const query = {
           ...(target && { target_id: target }),
           ...(actor && { actor }),

@@ -118,7 +118,7 @@ export const parts: readonly Part[] = [
 ];
 
 /** Returns why the server refused a part, for the list of files. Other errors fail the command. */
-export const whyMissing = (error: unknown): string => {
+export const explainRefusal = (error: unknown): string => {
   if (!(error instanceof RequestRefused)) throw error;
   return `${error.problem.code}: ${error.problem.detail}`;
 };

@@ -1,14 +1,14 @@
 import { now } from '../../../base/clock.ts';
-import { type Entry, packed } from '../../../base/files/tar.ts';
+import { createTarGz, type Entry } from '../../../base/files/tar.ts';
 import { createRedactor, type Redactor, redactionMark } from '../../../base/redaction/redact.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { resolveThing } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
-import { type Since, sinceOption, startOf } from '../../terminal/option-values.ts';
+import { type Since, sinceOption, toMoment } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 import { writeNewFile } from '../../terminal/write-new-file.ts';
-import { kindOfId } from '../../wait/subject.ts';
-import { type Part, parts, type Subjects, whyMissing } from './bundle-parts.ts';
+import { targetKindOf } from '../../wait/subject.ts';
+import { explainRefusal, type Part, parts, type Subjects } from './bundle-parts.ts';
 
 interface ListedFile {
   name: string;
@@ -26,9 +26,9 @@ interface Bundle {
 }
 
 /** Looks up the ids of related things that the caller may see. */
-async function subjectsOf(session: Session, id: string): Promise<Omit<Subjects, 'since'>> {
+async function fetchSubjects(session: Session, id: string): Promise<Omit<Subjects, 'since'>> {
   const unknown = { id, node_id: null, allocation_id: null, workflow_id: null, pool: null };
-  const kind = kindOfId(id);
+  const kind = targetKindOf(id);
   if (kind === 'node') {
     const { node_id, allocation_id, workflow_id, pool } = await session.call('node-get', { params: { id } });
     return { id, node_id, allocation_id, workflow_id, pool };
@@ -42,7 +42,7 @@ async function subjectsOf(session: Session, id: string): Promise<Omit<Subjects, 
     return { ...unknown, workflow_id, node_id, allocation_id };
   }
   const { as_request } = await session.call('thing-find', { query: { id } });
-  return as_request ? unknown : subjectsOf(session, (await resolveThing(session, id)).id);
+  return as_request ? unknown : fetchSubjects(session, (await resolveThing(session, id)).id);
 }
 
 /** Environment variables may hold any secret, so every value is redacted. */
@@ -70,7 +70,7 @@ function bodyOf(content: object, redact: Redactor): Buffer {
   return Buffer.from(text);
 }
 
-async function entryOf(
+async function fetchEntry(
   part: Part,
   session: Session,
   subjects: Subjects,
@@ -87,9 +87,12 @@ async function entryOf(
       { name, says, bytes: body.length, cut: isLines(content) && content.cut, missing: null },
     ];
   } catch (error) {
-    return missingFile(redact.text(whyMissing(error)));
+    return missingFile(redact.text(explainRefusal(error)));
   }
 }
+
+/** An archive limits the length of a path. */
+const maxFolderIdLength = 48;
 
 async function makeBundle(
   session: Session,
@@ -98,21 +101,21 @@ async function makeBundle(
 ): Promise<Bundle> {
   const { token } = session.connection;
   const redact = createRedactor([], token ? [token] : []);
-  const subjects = { ...(await subjectsOf(session, id)), since };
+  const subjects = { ...(await fetchSubjects(session, id)), since };
   const at = now(session.clock);
   const entries: Entry[] = [];
   const listed: ListedFile[] = [];
   for (const part of parts) {
-    const [entry, line] = await entryOf(part, session, subjects, redact);
+    const [entry, file] = await fetchEntry(part, session, subjects, redact);
     if (entry) entries.push(entry);
-    listed.push(line);
+    listed.push(file);
   }
   const origin = { made_at: at.toISOString(), correlation_id: session.correlation_id, server: session.server };
   const contents = { ...origin, ...subjects, versions, files: listed };
   const first = { name: 'bundle.json', body: bodyOf(contents, redact) };
-  const folder = `slipway-${id.replaceAll(/[^\w.-]/g, '-').slice(0, 48)}`;
+  const folder = `slipway-${id.replaceAll(/[^\w.-]/g, '-').slice(0, maxFolderIdLength)}`;
   const all = [first, ...entries].map((entry) => ({ ...entry, name: `${folder}/${entry.name}` }));
-  return { archive: packed(all, at), listed };
+  return { archive: createTarGz(all, at), listed };
 }
 
 interface Options {
@@ -121,8 +124,9 @@ interface Options {
 }
 
 const ownerOnly = 0o600;
+const nameColumns = 22;
 
-const size = (bytes: number) => (bytes < 10_240 ? `${bytes} B` : `${Math.round(bytes / 1024)} KB`);
+const formatBytes = (bytes: number) => (bytes < 10_240 ? `${bytes} B` : `${Math.round(bytes / 1024)} KB`);
 
 export const makeBundleCommand: MakeCommand = (cli) =>
   new SlipwayCommand('bundle')
@@ -137,7 +141,7 @@ export const makeBundleCommand: MakeCommand = (cli) =>
       cli.run<Options>(async (session, { output, since }, [id = '']) => {
         const versions = { node: process.version, platform: `${process.platform} ${process.arch}` };
         const { archive, listed } = await makeBundle(session, id, {
-          since: startOf(since, session.clock) ?? null,
+          since: toMoment(since, session.clock) ?? null,
           versions,
         });
         const stamp = now(session.clock)
@@ -150,10 +154,10 @@ export const makeBundleCommand: MakeCommand = (cli) =>
         if (session.json) printJson(out, { path, bytes: archive.length, files: listed });
         else
           printLines(out, [
-            `${paint('good', '✔')} ${path}, ${size(archive.length)}`,
+            `${paint('good', '✔')} ${path}, ${formatBytes(archive.length)}`,
             ...listed.map(({ name, says, bytes, cut, missing }) => {
-              const what = missing ?? `${size(bytes)}${cut ? ', incomplete' : ''}, ${says}`;
-              return `  ${paint(missing ? 'quiet' : undefined, `${name.padEnd(22)} ${what}`)}`;
+              const details = missing ?? `${formatBytes(bytes)}${cut ? ', incomplete' : ''}, ${says}`;
+              return `  ${paint(missing ? 'quiet' : undefined, `${name.padEnd(nameColumns)} ${details}`)}`;
             }),
             '  Secrets are redacted. Check the archive yourself before you share it.',
           ]);

@@ -10,7 +10,7 @@ import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { streamChanges } from '../../connection/event-stream.ts';
 import { isTransient, type Session } from '../../connection/session.ts';
 import { CliFailure, Interrupted } from '../../terminal/failure.ts';
-import { momentOrAgo, type Since, startOf } from '../../terminal/option-values.ts';
+import { momentOrAgo, type Since, toMoment } from '../../terminal/option-values.ts';
 import { printLines } from '../../terminal/terminal.ts';
 
 type Format = 'jsonl' | 'cef' | 'syslog';
@@ -34,7 +34,7 @@ const cursorOrTime = (text: string): From => {
     return momentOrAgo(text);
   } catch {
     throw new InvalidArgumentError(
-      'Expected a cursor like 918-17, a time ago like 15m, or a date and time like 2026-01-31T14:00:00Z.',
+      'Expected a cursor like 918-17, a time ago like 15m, or a date and time with its zone, like 2026-01-31T14:00:00Z.',
     );
   }
 };
@@ -60,7 +60,7 @@ const lineOf = (format: Format, record: ExportRecord, installation: string): str
 
 function queryFrom(since: From | undefined, clock: Clock): Record<string, string> {
   if (!since) return {};
-  return 'cursor' in since ? { since_cursor: since.cursor } : { since: startOf(since, clock) ?? '' };
+  return 'cursor' in since ? { since_cursor: since.cursor } : { since: toMoment(since, clock) ?? '' };
 }
 
 /** Writes all evidence that is sealed so far. Returns the cursor to continue from. */

@@ -13,7 +13,7 @@ export interface TrustedKeys {
   pinned: boolean;
 }
 
-export function keysFromFiles(files: readonly string[]): KeyObject[] {
+export function readPublicKeyFiles(files: readonly string[]): KeyObject[] {
   return files.flatMap((file) => {
     try {
       return readPublicKeys(readFileSync(file, 'utf8'));
@@ -28,7 +28,7 @@ export function keysFromFiles(files: readonly string[]): KeyObject[] {
 }
 
 export async function loadTrustedKeys(session: Session, files: readonly string[]): Promise<TrustedKeys> {
-  if (files.length > 0) return { keys: keysFromFiles(files), pinned: true };
+  if (files.length > 0) return { keys: readPublicKeyFiles(files), pinned: true };
   const { keys } = await session.call('key-list', {});
   // Trusts only keys of the key file: someone may have tampered with the keys in the database.
   return { keys: fromKeyList(keys.filter(({ held }) => held)), pinned: false };

@@ -23,7 +23,7 @@ export interface EvidenceReport {
 }
 
 const chainName = 'checkpoints';
-/** This many faults stay in memory, to pair the deletion and insertion of a row moved far. */
+/** Faults to keep in memory, to pair the deletion of a moved row with its insertion. */
 const maxKeptFaults = 10_000;
 
 /** A row deleted in one place and inserted in another was moved: one fault instead of two. */

@@ -8,19 +8,18 @@ import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { reportLines } from '../../render/evidence/evidence-report.ts';
 import { differenceColumns } from '../../render/supervision/finding.ts';
 import { renderTable } from '../../render/text/table.ts';
-import { counted } from '../../render/text/text.ts';
-import { count, repeated } from '../../terminal/option-values.ts';
-import { fitOf, printJson, printLines, type Surface } from '../../terminal/terminal.ts';
+import { formatCount } from '../../render/text/text.ts';
+import { appendValue, count } from '../../terminal/option-values.ts';
+import { fitOf, printJson, printLines, type TerminalOutput } from '../../terminal/terminal.ts';
 import { verifyEvidence } from './verify-evidence.ts';
 
-/** `untold` counts the rows whose evidence no longer exists. */
-function summaryOf(compared: number, untold: number, differing: number): string {
-  const checked = compared - untold;
-  const rowsWithoutEvidence = untold > 0 ? ` ${counted(untold, 'other row')} without evidence.` : '';
-  const verb = checked === 1 ? 'row matches its' : 'rows match their';
-  if (differing === 0) return `${checked.toLocaleString('en')} ${verb} evidence.${rowsWithoutEvidence}`;
+function summaryOf(compared: number, withoutEvidence: number, differing: number): string {
+  const checked = compared - withoutEvidence;
+  const note = withoutEvidence > 0 ? ` ${formatCount(withoutEvidence, 'other row')} without evidence.` : '';
+  const match = checked === 1 ? 'row matches its' : 'rows match their';
+  if (differing === 0) return `${checked.toLocaleString('en')} ${match} evidence.${note}`;
   const differ = differing === 1 ? 'differs from its' : 'differ from their';
-  return `${counted(differing, 'row')} of ${checked.toLocaleString('en')} ${differ} evidence.${rowsWithoutEvidence}`;
+  return `${formatCount(differing, 'row')} of ${checked.toLocaleString('en')} ${differ} evidence.${note}`;
 }
 
 const countLine = ({ of, pool, status, counted, there_are }: WrongCount) =>
@@ -29,7 +28,7 @@ const countLine = ({ of, pool, status, counted, there_are }: WrongCount) =>
 const unretiredLines = (nodes: UnretiredNode[]): string[] => [
   ...nodes.map(
     ({ node_id, pool, status, proof, proven_at, allocation_id }) =>
-      `${node_id} in ${pool} is ${status}, but its machine is proven ${provenWords[proof]} since ${proven_at}${allocation_id ? ` (last held by ${allocation_id})` : ''}.`,
+      `${node_id} in ${pool} is ${status}, but its machine was proven ${provenWords[proof]} at ${proven_at}${allocation_id ? ` (last held by ${allocation_id})` : ''}.`,
   ),
   'An earlier version left these nodes behind, and each takes a slot in its pool. The server retires them within two drift passes. If one remains, run `slipway drift`, then `slipway drift repair ID`.',
 ];
@@ -43,7 +42,7 @@ interface Options {
 }
 
 /** Prints the progress as one line that is redrawn in place. Prints nothing into a pipe. */
-function progressOn({ interactive, write }: Surface): { show(rows: number): void; clear(): void } {
+function makeProgressLine({ interactive, write }: TerminalOutput): { show(rows: number): void; clear(): void } {
   return {
     show: (rows) => interactive && write(`\r${rows.toLocaleString('en')} evidence rows checked `),
     clear: () => interactive && write('\r\u001b[K'),
@@ -55,7 +54,7 @@ export const makeVerifyStore: MakeCommand = (cli) =>
     .description(
       'Compare rows with their evidence, and evidence with its signed checkpoints. Changes nothing. Exits with 1 if anything differs.',
     )
-    .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', repeated, [])
+    .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', appendValue, [])
     .option('--expect-head <hash>', 'the head that an earlier run printed; it must still be in the chain')
     .addOption(
       new Option('--max-faults <n>', 'faults to list for each partition; the others are counted')
@@ -86,7 +85,7 @@ export const makeVerifyStore: MakeCommand = (cli) =>
           cursor = page.next_cursor;
         }
         const { out } = session.terminal;
-        const progress = progressOn(
+        const progress = makeProgressLine(
           session.json ? { ...session.terminal.err, interactive: false } : session.terminal.err,
         );
         const evidence = await verifyEvidence(session, {
@@ -107,7 +106,7 @@ export const makeVerifyStore: MakeCommand = (cli) =>
         if (unretired.length > 0 && !session.json) printLines(out, unretiredLines(unretired));
         if (miscounted.length > 0 && !session.json) printLines(out, miscounted.map(countLine));
         if (!session.json) printLines(out, reportLines(evidence));
-        const tampered = evidence.faults.length + Object.keys(evidence.unlisted).length;
-        return differing.length + unretired.length + miscounted.length + tampered > 0 ? 'failed' : undefined;
+        const hasFaults = evidence.faults.length > 0 || Object.keys(evidence.unlisted).length > 0;
+        return hasFaults || differing.length + unretired.length + miscounted.length > 0 ? 'failed' : undefined;
       }),
     );

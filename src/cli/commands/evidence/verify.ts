@@ -1,4 +1,5 @@
 /** `slipway verify`: checks a certificate or an export without trusting the server that made it. */
+
 import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { type CertificateCheck, checkCertificate } from '../../../contract/evidence/integrity/certificate.ts';
@@ -6,8 +7,9 @@ import { readJsonLine } from '../../../contract/evidence/integrity/export-record
 import { type ExportVerdict, verifyExport } from '../../../contract/evidence/integrity/verify-export.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { faultLine, keysFromServer } from '../../render/evidence/evidence-report.ts';
+import { formatCount } from '../../render/text/text.ts';
 import { CliFailure } from '../../terminal/failure.ts';
-import { repeated } from '../../terminal/option-values.ts';
+import { appendValue } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 import { loadTrustedKeys, type TrustedKeys } from './trusted-keys.ts';
 
@@ -25,11 +27,11 @@ const invalidReasons: Record<Extract<CertificateCheck, { valid: false }>['why'],
   not_signed: 'no trusted key signed it',
 };
 
-const linesOf = (file: string): AsyncIterable<string> =>
+const readLines = (file: string): AsyncIterable<string> =>
   createInterface({ input: createReadStream(file, 'utf8'), crlfDelay: Number.POSITIVE_INFINITY });
 
 async function isExport(file: string): Promise<boolean> {
-  for await (const line of linesOf(file)) return readJsonLine(line) !== undefined;
+  for await (const line of readLines(file)) return readJsonLine(line) !== undefined;
   return false;
 }
 
@@ -69,12 +71,12 @@ function exportLines(verdict: ExportVerdict): string[] {
   const hidden = more_faults + Math.max(0, faults.length - maxListedFaults);
   return [
     ...faults.slice(0, maxListedFaults).map(faultLine),
-    ...(hidden > 0 ? [`${hidden.toLocaleString('en')} more faults.`] : []),
-    ...(unreadable > 0 ? [`${unreadable.toLocaleString('en')} lines are not records.`] : []),
+    ...(hidden > 0 ? [`${formatCount(hidden, 'more fault')}.`] : []),
+    ...(unreadable > 0 ? [`Not a record: ${formatCount(unreadable, 'line')}.`] : []),
     ...(uncovered > 0
-      ? [`${uncovered.toLocaleString('en')} rows at the end have no checkpoint: the file is cut off.`]
+      ? [`Without a checkpoint at the end: ${formatCount(uncovered, 'row')}. The file is cut off.`]
       : []),
-    `${isIntact(verdict) ? 'Valid' : 'INVALID'}: ${rows.toLocaleString('en')} rows as sealed, in ${checkpoints.toLocaleString('en')} checkpoints from ${from ?? 'none'}.`,
+    `${isIntact(verdict) ? 'Valid' : 'INVALID'}: ${formatCount(rows, 'row')} in ${formatCount(checkpoints, 'checkpoint')} from ${from ?? 'none'}.`,
     ...(head ? [`Head: checkpoint ${head.position}, ${head.hash}.`] : []),
   ];
 }
@@ -85,7 +87,7 @@ export const makeVerify: MakeCommand = (cli) =>
       'Check a release certificate or an export (jsonl): offline with --public-key, or else with the keys of the server. Exits with 1 if anything differs.',
     )
     .argument('<file>', 'a certificate or an export')
-    .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', repeated, [])
+    .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', appendValue, [])
     .option('--expect-head <hash>', 'for an export: a head that the export must contain')
     .examples(
       'slipway verify alloc_….certificate.json --public-key slipway.pem',
@@ -97,7 +99,7 @@ export const makeVerify: MakeCommand = (cli) =>
         const trusted = await loadTrustedKeys(session, publicKey);
         const { out } = session.terminal;
         if (await isExport(file)) {
-          const verdict = await verifyExport(() => linesOf(file), trusted.keys, expectHead);
+          const verdict = await verifyExport(() => readLines(file), trusted.keys, expectHead);
           if (session.json) printJson(out, { ...verdict, pinned: trusted.pinned });
           else printLines(out, exportLines(verdict));
           return isIntact(verdict) ? undefined : 'failed';

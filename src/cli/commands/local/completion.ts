@@ -15,22 +15,28 @@ interface KnownCommand {
   path: string[];
   description: string;
   subcommands: { name: string; description: string }[];
-  options: { flags: string[]; description: string; takes_value: boolean; choices: string[] }[];
+  options: { flags: string[]; description: string; takes_value: boolean; takes_path: boolean; choices: string[] }[];
   /** The allowed values of the command's arguments. */
   choices: string[];
+  /** Whether an argument of the command is a file. */
+  takes_file: boolean;
 }
+
+/** Flags and arguments that take a path are declared as `<file>` or `<dir>`. */
+const takesPath = ({ flags }: Option) => /<(file|dir)>$/.test(flags);
 
 const describeOption = (option: Option) => ({
   flags: [option.short, option.long].filter((flag): flag is string => typeof flag === 'string'),
   description: option.description,
   takes_value: option.required || option.optional,
+  takes_path: takesPath(option),
   choices: [...(option.argChoices ?? [])],
 });
 
 const isVisible = (command: Command) => command.name() !== 'help';
 
 /** Lists every command with all words that may follow it, including the shared flags. */
-function knownCommands(program: Command): KnownCommand[] {
+function listCommands(program: Command): KnownCommand[] {
   const walk = (command: Command, path: string[]): KnownCommand[] => {
     const subcommands = command.commands.filter(isVisible);
     const options = command === program ? command.options : [...command.options, ...program.options];
@@ -41,6 +47,7 @@ function knownCommands(program: Command): KnownCommand[] {
         subcommands: subcommands.map((sub) => ({ name: sub.name(), description: sub.description() })),
         options: options.filter((option) => !option.hidden).map(describeOption),
         choices: command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []),
+        takes_file: command.registeredArguments.some((argument) => argument.name() === 'file'),
       },
       ...subcommands.flatMap((sub) => walk(sub, [...path, sub.name()])),
     ];
@@ -55,26 +62,26 @@ const wordsOf = (known: KnownCommand) => [
   '--help',
 ];
 
-const fileFlags = new Set(['--file', '-f', '--token-file', '--data-dir']);
-
 /** The script looks values up by command and flag, and words by command. */
 function bash(program: Command): string[] {
-  const all = knownCommands(program);
-  const byPath = all.map((known) => `    '${known.path.join(' ')}') words='${wordsOf(known).join(' ')}' ;;`);
+  const all = listCommands(program);
+  const byPath = all.map(
+    (known) =>
+      `    '${known.path.join(' ')}') words='${wordsOf(known).join(' ')}'${known.takes_file ? ' also=-f' : ''} ;;`,
+  );
   const byFlag = all.flatMap((known) =>
-    known.options.flatMap(({ flags, choices, takes_value }) => {
+    known.options.flatMap(({ flags, choices, takes_value, takes_path }) => {
       if (!takes_value) return [];
       const patterns = flags.map((flag) => `'${known.path.join(' ')} ${flag}'`).join('|');
       if (choices.length > 0) return [`    ${patterns}) words='${choices.join(' ')}' ;;`];
-      // `-f` means a file here: `logs -f`, which takes no value, was skipped above.
-      return [`    ${patterns}) ${flags.some((flag) => fileFlags.has(flag)) ? 'files=1' : 'return'} ;;`];
+      return [`    ${patterns}) ${takes_path ? 'files=1' : 'return'} ;;`];
     }),
   );
   const groups = all.filter(({ subcommands }) => subcommands.length > 0).map(({ path }) => `'${path.join(' ')}'`);
   return [
     '# bash completion for slipway',
     '_slipway() {',
-    `  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} path='' word words='' files='' i`,
+    `  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} path='' word words='' files='' also='' i`,
     '  COMPREPLY=()',
     '  for ((i = 1; i < COMP_CWORD; i++)); do',
     `    word=\${COMP_WORDS[i]}`,
@@ -88,7 +95,7 @@ function bash(program: Command): string[] {
     '  if [[ -z $words ]]; then case "$path" in',
     ...byPath,
     '  esac; fi',
-    '  COMPREPLY=($(compgen -W "$words" -- "$cur"))',
+    '  COMPREPLY=($(compgen $also -W "$words" -- "$cur"))',
     '}',
     'complete -F _slipway slipway ./bin/slipway',
   ];
@@ -101,29 +108,30 @@ const zsh = (program: Command): string[] => [
   ...bash(program).slice(1),
 ];
 
-const quoted = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+const quote = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 
 function fish(program: Command): string[] {
-  const all = knownCommands(program);
+  const all = listCommands(program);
   return [
     '# fish completion for slipway',
     'complete -c slipway -f',
-    ...all.flatMap(({ path, subcommands, options, choices }) => {
+    ...all.flatMap(({ path, subcommands, options, choices, takes_file }) => {
       const names = subcommands.map(({ name }) => name).join(' ');
       const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`).join('; and ');
       const noSubcommandYet = names === '' ? '' : `not __fish_seen_subcommand_from ${names}`;
       const condition = [seen, noSubcommandYet].filter(Boolean).join('; and ');
       const ownOptions =
         path.length === 0 ? options : options.filter(({ flags }) => !programFlags(program).has(flags.at(-1) ?? ''));
-      const where = path.length === 0 ? '' : ` -n ${quoted(seen)}`;
+      const where = path.length === 0 ? '' : ` -n ${quote(seen)}`;
       return [
         ...subcommands.map(
-          ({ name, description }) => `complete -c slipway -n ${quoted(condition)} -a ${name} -d ${quoted(description)}`,
+          ({ name, description }) => `complete -c slipway -n ${quote(condition)} -a ${name} -d ${quote(description)}`,
         ),
-        ...choices.map((choice) => `complete -c slipway -n ${quoted(seen)} -a ${choice}`),
+        ...(takes_file ? [`complete -c slipway -n ${quote(seen)} -F`] : []),
+        ...choices.map((choice) => `complete -c slipway -n ${quote(seen)} -a ${choice}`),
         ...ownOptions.map(
           (option) =>
-            `complete -c slipway${where}${fishFlags(option.flags)}${fishValue(option)} -d ${quoted(option.description)}`,
+            `complete -c slipway${where}${fishFlags(option.flags)}${fishValue(option)} -d ${quote(option.description)}`,
         ),
       ];
     }),
@@ -135,10 +143,10 @@ const programFlags = (program: Command) => new Set(program.options.map((option) 
 const fishFlags = (flags: string[]) =>
   flags.map((flag) => (flag.startsWith('--') ? ` -l ${flag.slice(2)}` : ` -s ${flag.slice(1)}`)).join('');
 
-const fishValue = ({ takes_value, choices, flags }: KnownCommand['options'][number]) => {
+const fishValue = ({ takes_value, takes_path, choices }: KnownCommand['options'][number]) => {
   if (!takes_value) return '';
-  if (choices.length > 0) return ` -x -a ${quoted(choices.join(' '))}`;
-  return flags.some((flag) => fileFlags.has(flag)) ? ' -r -F' : ' -x';
+  if (choices.length > 0) return ` -x -a ${quote(choices.join(' '))}`;
+  return takes_path ? ' -r -F' : ' -x';
 };
 
 export const completionScripts: Record<Shell, (program: Command) => string[]> = { bash, zsh, fish };

@@ -1,6 +1,6 @@
 /**
- * `slipway serve`, `agent` and `relay` are separate programs, and bin/slipway starts them without
- * loading this one. They are declared here so that help and completions list them.
+ * Declares the programs that bin/slipway starts without this command line, so that help and
+ * completions list them.
  */
 import { Command } from 'commander';
 import type { MakeCommand } from '../../command.ts';
@@ -34,4 +34,24 @@ export const makeRelay = separateProgram(
   'relay',
   'Run a relay, which batches the heartbeats of a rack and forwards everything else; slipway relay --help shows its flags.',
   'src/relay/main.ts',
+);
+export const makeUpgrade = separateProgram(
+  'upgrade',
+  'Check what happens when this version starts on a database; slipway upgrade --help shows its flags.',
+  'src/server/upgrade.ts',
+);
+export const makeBackup = separateProgram(
+  'backup',
+  'Write an encrypted copy of the whole database while the server runs; slipway backup verify FILE reads one to its end.',
+  'src/backup/main.ts backup',
+);
+export const makeRestore = separateProgram(
+  'restore',
+  'Load a backup into an empty database; slipway restore --help shows its flags.',
+  'src/backup/main.ts restore',
+);
+export const makeMoveDatabase = separateProgram(
+  'move-database',
+  'Move the embedded database of a stopped server to another PostgreSQL; slipway move-database --help shows its flags.',
+  'src/backup/main.ts move-database',
 );

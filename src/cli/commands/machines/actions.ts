@@ -5,7 +5,7 @@ import type { Session } from '../../connection/session.ts';
 import { actionLines } from '../../render/machines/actions.ts';
 import { hintLines, renderContext } from '../../render/text/hints.ts';
 import { type fitOf, printJson, printLines } from '../../terminal/terminal.ts';
-import { kindOfId } from '../../wait/subject.ts';
+import { targetKindOf } from '../../wait/subject.ts';
 
 /** Fetches the actions of an allocation or a node; for an operation, those of its machine. */
 async function fetchActions(session: Session, word: string) {
@@ -25,14 +25,14 @@ export const makeActions: MakeCommand = (cli) =>
         const { out } = session.terminal;
         const context = renderContext(session);
         if (session.json) printJson(out, { items });
-        else printLines(out, [...actionLines(id, items, context), ...(await machineHint(session, id, context))]);
+        else printLines(out, [...actionLines(id, items, context), ...(await fetchMachineHint(session, id, context))]);
         return undefined;
       }),
     );
 
 /** Points from an allocation to the actions of its machine. */
-async function machineHint(session: Session, id: string, { paint }: ReturnType<typeof fitOf>): Promise<string[]> {
-  if (kindOfId(id) !== 'allocation') return [];
+async function fetchMachineHint(session: Session, id: string, { paint }: ReturnType<typeof fitOf>): Promise<string[]> {
+  if (targetKindOf(id) !== 'allocation') return [];
   const { node_id } = await session.call('allocation-get', { params: { id } });
   return node_id
     ? ['', ...hintLines([['See the actions of its machine', session.commandLine('actions', node_id)]], paint)]

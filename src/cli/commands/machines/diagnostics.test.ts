@@ -15,7 +15,7 @@ beforeEach(async () => {
 const slipway = (...args: string[]) => runCli(args, { server: server.url });
 
 const fromAgent = sampleEvidence({
-  ...{ layer: 'node', kind: 'evidence.frozen', summary: 'what the agent knew was kept', workflow_id },
+  ...{ layer: 'node', kind: 'evidence.frozen', summary: 'diagnostics of the agent were stored', workflow_id },
   data: {
     host: { name: 'rack-7', uptime_seconds: 90, load_average: [0.5, 0.25, 0.1] },
     processes: [{ pid: 4711, state: 'D', rss_bytes: 5 * 1024 ** 2, command: 'train --epochs 9' }],
@@ -41,13 +41,13 @@ test('shows host, processes, boot stages, last lines, console and last probe', a
   server.on('timeline-get', ({ query }) => ({
     body: { items: query.kind === 'evidence.frozen' ? [fromProvider, fromAgent, older] : [], next_cursor: null },
   }));
-  const message = 'It lives: its agent took a task and answered it';
+  const message = 'It is alive: its agent took a task and answered it';
   const probe = sampleOperation({ kind: 'node-probe', status: 'succeeded', progress: sampleProgress({ message }) });
   server.on('operation-list', () => ({ body: { items: [probe], next_cursor: null } }));
   const { code, stdout } = await slipway('diagnostics', node_id, '--lines', '1');
   expect(code).toBe(0);
   for (const line of [
-    /last probe +It lives: its agent took a task/,
+    /last probe +It is alive: its agent took a task/,
     /host +rack-7/,
     /load +0.50 0.25 0.10/,
     /4711 +D +5 MiB +train --epochs 9/,
@@ -64,12 +64,12 @@ test('reports what could not be collected, or that nothing was collected yet', a
   server.on('operation-list', () => ({ body: { items: [], next_cursor: null } }));
   const missing = sampleEvidence({
     ...{ layer: 'workflow', kind: 'evidence.missing', workflow_id, data: {} },
-    summary: 'what the agent knew could not be had: its agent is silent',
+    summary: 'the agent returned no diagnostics: its agent is silent',
   });
   server.on('timeline-get', ({ query }) => ({
     body: { items: query.kind === 'evidence.missing' ? [missing] : [], next_cursor: null },
   }));
-  expect((await slipway('diagnostics', node_id)).stdout).toContain('could not be had: its agent is silent');
+  expect((await slipway('diagnostics', node_id)).stdout).toContain('returned no diagnostics: its agent is silent');
   server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
   expect((await slipway('diagnostics', node_id)).stdout).toContain('Nothing was collected yet.');
 });

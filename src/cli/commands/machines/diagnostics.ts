@@ -9,14 +9,17 @@ import { renderContext } from '../../render/text/hints.ts';
 import { count } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 
+const maxFacts = 10;
+
 /**
- * Returns the facts of the newest collection. One operation records what the agent and the provider
- * returned, or that it is missing.
+ * Returns the facts of the newest collection. One operation records the answers of the agent and
+ * the provider, or that an answer is missing.
  */
 async function fetchNewestCollection(session: Session, node_id: string): Promise<Evidence[]> {
   const read = async (kind: string) => {
     const query = { node_id, kind, order: 'newest' } as const;
-    return (await collect((paging) => session.call('timeline-get', { query: { ...query, ...paging } }), 10)).items;
+    return (await collect((paging) => session.call('timeline-get', { query: { ...query, ...paging } }), maxFacts))
+      .items;
   };
   const facts = [...(await read('evidence.frozen')), ...(await read('evidence.missing'))];
   const newest = facts.reduce<Evidence | undefined>(

@@ -13,7 +13,7 @@ import { printable, wrap } from '../../render/text/text.ts';
 import { CliFailure, Interrupted } from '../../terminal/failure.ts';
 import { duration } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
-import { kindOfId } from '../../wait/subject.ts';
+import { targetKindOf } from '../../wait/subject.ts';
 
 interface Options {
   patience: number;
@@ -29,7 +29,7 @@ function patience(text: string): number {
 }
 
 /** An address has a scheme, a port or a domain; an id does not. */
-const isAddress = (text: string) => kindOfId(text) === null && /^[a-z]+:\/\/|[.:]|^localhost$/i.test(text);
+const isAddress = (text: string) => targetKindOf(text) === null && /^[a-z]+:\/\/|[.:]|^localhost$/i.test(text);
 
 const releasedFailure = (session: Session, { allocation_id, released_at, reason }: Allocation) =>
   new CliFailure('failed', `${allocation_id} is released, so it has no machine to examine`, {
@@ -41,8 +41,8 @@ const releasedFailure = (session: Session, { allocation_id, released_at, reason 
  * Returns null if the server is unreachable or refuses the token. The examination then fails at an
  * earlier layer.
  */
-async function nodeToExamine(session: Session, id: string): Promise<string | null> {
-  if (kindOfId(id) === 'node') return id;
+async function resolveNodeToExamine(session: Session, id: string): Promise<string | null> {
+  if (targetKindOf(id) === 'node') return id;
   try {
     const { node_id, reference } = await resolveNode(session, id, 'there is no machine to examine');
     if (isAllocation(reference) && reference.status === 'released') throw releasedFailure(session, reference);
@@ -83,7 +83,7 @@ export const makeDoctor: MakeCommand = (cli) =>
     .action(
       cli.run<Options>(
         async (session, options, [idOrUrl = '']) => {
-          const id = idOrUrl === '' || isAddress(idOrUrl) ? null : await nodeToExamine(session, idOrUrl);
+          const id = idOrUrl === '' || isAddress(idOrUrl) ? null : await resolveNodeToExamine(session, idOrUrl);
           const { token = null, ca } = session.connection;
           const reports = await examineAndPrint(session, {
             url: new URL(session.server),

@@ -103,6 +103,20 @@ describe('without a machine', () => {
     expect(stderr).toMatch(/has no machine yet, so there is nothing to explain\n {2}It is running\.\n.*slipway watch/);
   });
 });
+test.for([
+  ['operation', 'workflow_id'],
+  ['allocation', 'allocation_id'],
+] as const)('names the timeline of an %s that ended without a machine', async ([kind, by]) => {
+  const finished_at = '2026-01-01T12:00:00.000Z';
+  const operation = sampleOperation({ node_id: null, allocation_id: null, status: 'cancelled', finished_at });
+  server.operations.set(sampleIds.workflow_id, operation);
+  server.allocations.set(sampleIds.allocation_id, sampleAllocation({ node_id: null, status: 'released' }));
+  const { code, stderr } = await slipway(kind === 'operation' ? 'explain' : 'logs', sampleIds[by]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/ended without a machine, so there (is nothing to explain|are no logs)\n/);
+  expect(stderr).toContain(`timeline ${sampleIds[by]}`);
+  expect(stderr).not.toContain('watch');
+});
 test('refuses an unknown id: exit 4', async () => {
   server.refuse('node-explain', { code: 'node_not_found' });
   const { code, stderr } = await slipway('explain', 'node_nope');

@@ -9,10 +9,10 @@ import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import {
   fetchNodeIfVisible,
   isAllocation,
-  noMachineYet,
   type ResolvedNode,
   resolveNodeIfAny,
   type WithoutMachine,
+  withoutMachine,
 } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
 import { pastAllocationLines } from '../../render/allocations/past-allocation.ts';
@@ -34,7 +34,7 @@ function referenceLines({ reference, node_id, node_instance_id }: ResolvedNode, 
 }
 
 /** A retired machine has no available actions, but its allocation may have some. */
-async function allocationActionLines(
+async function fetchAllocationActionLines(
   session: Session,
   { reference }: ResolvedNode,
   context: RenderContext,
@@ -69,7 +69,7 @@ async function explainPast(session: Session, allocation: Allocation): Promise<vo
   printLines(out, pastAllocationLines(allocation, { request, machine }, renderContext(session)));
 }
 
-/** The server refuses to show a pool to a tenant. */
+/** A tenant may not read a pool, and a pool may have been deleted. */
 const capacityByCode: Record<string, PoolCapacity> = { scope_insufficient: 'hidden', pool_not_found: 'deleted' };
 
 async function fetchCapacity(session: Session, pool: string): Promise<PoolCapacity> {
@@ -86,7 +86,7 @@ async function fetchCapacity(session: Session, pool: string): Promise<PoolCapaci
   }
 }
 
-async function waitingLines(session: Session, allocation: Allocation, context: RenderContext): Promise<string[]> {
+async function fetchWaitingLines(session: Session, allocation: Allocation, context: RenderContext): Promise<string[]> {
   const [capacity, { items: actions }] = await Promise.all([
     fetchCapacity(session, allocation.pool),
     session.call('allocation-actions', { params: { id: allocation.allocation_id } }),
@@ -102,11 +102,11 @@ async function explainWithoutMachine(session: Session, resolved: WithoutMachine)
     isAllocation(reference) || id === null ? reference : await session.call('allocation-get', { params: { id } });
   // If the allocation has a machine now, the operation was not about that machine.
   if (!isAllocation(allocation) || allocation.node_id !== null)
-    throw noMachineYet(session, resolved, 'there is nothing to explain');
+    throw withoutMachine(session, resolved, 'there is nothing to explain');
   if (allocation.status !== 'requested') return explainPast(session, allocation);
   const { out } = session.terminal;
   if (session.json) return printJson(out, allocation);
-  printLines(out, await waitingLines(session, allocation, renderContext(session)));
+  printLines(out, await fetchWaitingLines(session, allocation, renderContext(session)));
 }
 
 async function explainNode(session: Session, resolved: ResolvedNode): Promise<void> {
@@ -121,7 +121,7 @@ async function explainNode(session: Session, resolved: ResolvedNode): Promise<vo
   printLines(out, [
     ...referenceLines(resolved, node),
     ...explanationLines(explanation, node, context),
-    ...(node.status === 'retired' ? await allocationActionLines(session, resolved, context) : []),
+    ...(node.status === 'retired' ? await fetchAllocationActionLines(session, resolved, context) : []),
   ]);
 }
 

@@ -27,7 +27,7 @@ interface LogFilter {
   instance?: string;
 }
 
-/** The server holds a follow call open for 30 s. */
+/** The server answers a follow call after at most about 24 s. */
 const followTimeoutSeconds = 60;
 const largestPage = 500;
 const pauseMs = 1_000;
@@ -71,7 +71,7 @@ async function followLogs(session: Session, id: string, filter: LogFilter, from:
   }
 }
 
-/** Reads the last lines. A search in a long log takes several calls, so it prints a notice. */
+/** Reads the last lines. Prints a notice if a search takes several calls. */
 async function readTail(session: Session, id: string, filter: LogFilter, maxLines: number): Promise<LogPage> {
   const { err } = session.terminal;
   const read = (limit: number, before?: string) =>
@@ -104,13 +104,13 @@ function makeLogPrinter(session: Session): PrintLogLines {
   };
 }
 
-/** Returns log lines that the provider read from a failed machine that never sent any. */
+/** Returns the log lines in the last diagnostics that the provider collected from the machine. */
 async function fetchLinesFromProvider(
   session: Session,
   node_id: string,
-  { allocation_id }: LogFilter,
+  { allocation_id, instance }: LogFilter,
 ): Promise<{ at: string; lines: LogLine[] } | undefined> {
-  const subject = { node_id, ...(allocation_id && { allocation_id }) };
+  const subject = instance ? { node_instance_id: instance } : { node_id, ...(allocation_id && { allocation_id }) };
   const query = { ...subject, kind: 'evidence.frozen', layer: 'provider', order: 'newest' } as const;
   const page = await collect((paging) => session.call('timeline-get', { query: { ...query, ...paging } }), 1);
   const [fact] = page.items;
@@ -122,19 +122,26 @@ async function fetchLinesFromProvider(
   };
 }
 
+/** Names the filter, so that nothing is claimed about the other lines of the machine. */
+const scopeOf = ({ allocation_id, instance }: LogFilter): string =>
+  `${instance ? ` as instance ${instance}` : ''}${allocation_id ? ` for ${allocation_id}` : ''}`;
+
 /** Prints the lines that the provider found on a machine that sent nothing. */
 async function printFromProvider(session: Session, node_id: string, filter: LogFilter, { grep, tail }: Options) {
   const { out, err } = session.terminal;
+  const scope = scopeOf(filter);
   const collected = await fetchLinesFromProvider(session, node_id, filter);
   const lines = (collected?.lines ?? []).filter(({ line }) => grep === undefined || line.includes(grep)).slice(-tail);
   if (collected && lines.length > 0) {
-    const notice = `${node_id} sent nothing. This was found on the machine (${momentInFull(collected.at)}):`;
+    const isFiltered = grep !== undefined || scope !== '';
+    const what = isFiltered ? `sent no such lines${scope}` : 'sent nothing';
+    const notice = `${node_id} ${what}. This was found on the machine (${momentInFull(collected.at)}):`;
     printLines(err, [err.paint('warn', notice)]);
     printLines(out, logLines(lines, noHeading, fitOf(out)).lines);
-  } else if (grep) printLines(err, [`No line of ${node_id} contains ${printable(grep)}.`]);
+  } else if (grep) printLines(err, [`No line of ${node_id}${scope} contains ${printable(grep)}.`]);
   else
     printLines(err, [
-      `${node_id} has not logged anything yet.`,
+      scope === '' ? `${node_id} has not logged anything yet.` : `${node_id} sent no lines${scope}.`,
       `See what its provider reports:  ${session.commandLine('diagnostics', node_id)}`,
     ]);
 }

@@ -5,15 +5,15 @@ import type { NodeState } from '../../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { resolveNode } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
-import { whatToDoLines } from '../../render/machines/explanation.ts';
+import { suggestionLines } from '../../render/machines/explanation.ts';
 import { nodeLines, stateLines } from '../../render/machines/node.ts';
 import { momentInFull } from '../../render/text/duration.ts';
 import { renderContext } from '../../render/text/hints.ts';
 import { CliFailure } from '../../terminal/failure.ts';
-import { momentOrAgo, type Since, startOf } from '../../terminal/option-values.ts';
+import { momentOrAgo, type Since, toMoment } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 
-/** Fetches a past state. Tells an unknown node from one that did not exist at that moment. */
+/** Fetches a past state. Distinguishes an unknown node from one that did not exist yet. */
 async function fetchStateAt(session: Session, id: string, at: string): Promise<NodeState> {
   try {
     return await session.call('node-state', { params: { id }, query: { at } });
@@ -42,7 +42,7 @@ export const makeNode: MakeCommand = (cli) =>
     .action(
       cli.run<{ at?: Since }>(async (session, options, [word = '']) => {
         const { node_id: id } = await resolveNode(session, word, 'there is no node to show');
-        const at = startOf(options.at, session.clock);
+        const at = toMoment(options.at, session.clock);
         if (at !== undefined) {
           const state = await fetchStateAt(session, id, at);
           const { out } = session.terminal;
@@ -58,7 +58,7 @@ export const makeNode: MakeCommand = (cli) =>
         }
         const explanation = await session.call('node-explain', { params: { id } });
         const context = renderContext(session);
-        const actionLines = whatToDoLines(explanation, context);
+        const actionLines = suggestionLines(explanation, context);
         printLines(out, [
           ...nodeLines(node, explanation, context.nowMs, context),
           ...(actionLines.length > 0 ? ['', context.paint('strong', 'What you can do'), ...actionLines] : []),

@@ -77,6 +77,7 @@ export const makeNodes: MakeCommand = (cli) =>
         const failed = await fetchFailedReleases(session, listing.items);
         printListing(session, listing, {
           columns: nodeColumns(session.clock.nowMs(), failed),
+          has_limit: true,
           empty: hasFilter
             ? 'No node matches.'
             : `There are no nodes. Bring one up: ${session.commandLine('allocate', '--pool', 'local', '--wait')}`,

@@ -73,6 +73,14 @@ describe('lists', () => {
     expect((await slipway(['operations', '--limit', '1'])).stderr).toContain('Raise --limit');
   });
 
+  test('do not advise to raise --limit if the command has no such flag', async () => {
+    const row = { token_id: 'tok_1', name: 'ci', role: 'viewer', created_at: '2026-01-01T12:00:00.000Z' };
+    const token = { ...row, tenant: null, pool: null, expires_at: null, last_used_at: null };
+    server.on('token-list', () => ({ body: { items: [token], next_cursor: 'x' } }));
+    const { stderr } = await slipway(['tokens', 'list']);
+    expect(stderr).toBe('There are more items. Only the first 1 are shown.\n');
+  });
+
   test('suggest a command for an empty fleet', async () => {
     expect((await slipway(['nodes'])).stdout).toMatch(
       /^There are no nodes. Bring one up: .*allocate --pool local --wait\n$/,
@@ -145,8 +153,8 @@ describe('commands about one thing', () => {
     const { stdout } = await slipway(['node', sampleIds.node_id]);
     expect(stdout).toMatch(/because +it smells {2}\[quarantine, .*\]\n +by +night shift\n/);
     expect(stdout).toMatch(new RegExp(`Release its allocation: +\\S*slipway release ${allocation_id}\\n`));
-    for (const way of ['verify', 'delete', 'adopt'])
-      expect(stdout).toMatch(new RegExp(`slipway residue ${way} residue_1 --reason "…"`));
+    for (const verb of ['verify', 'delete', 'adopt'])
+      expect(stdout).toMatch(new RegExp(`slipway residue ${verb} residue_1 --reason "…"`));
   });
 
   test('nodes shows a failed release and its next try', async () => {
@@ -272,7 +280,7 @@ describe('commands about one thing', () => {
     server.on('node-logs', () => ({ body: { items: [], next_cursor: null } }));
     server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
     const { stderr } = await slipway(['logs', sampleIds.allocation_id, '--grep', 'panic']);
-    expect(stderr).toBe(`No line of ${sampleIds.node_id} contains panic.\n`);
+    expect(stderr).toBe(`No line of ${sampleIds.node_id} for ${sampleIds.allocation_id} contains panic.\n`);
   });
 
   test('continues a log search over several calls and prints a notice', async () => {
@@ -294,8 +302,23 @@ describe('commands about one thing', () => {
     const frozen = sampleEvidence({ kind: 'evidence.frozen', layer: 'provider', data: { attachments } });
     server.on('timeline-get', () => ({ body: { items: [frozen], next_cursor: null } }));
     const { stdout, stderr } = await slipway(['logs', sampleIds.node_id, '--grep', 'mirror']);
-    expect(stderr).toContain(`${sampleIds.node_id} sent nothing. This was found on the machine`);
+    expect(stderr).toContain(`${sampleIds.node_id} sent no such lines. This was found on the machine`);
     expect(stdout).toContain('12:00:00.000 setup   the mirror is away\n');
     expect(stdout).not.toContain('fetching');
+    const unfiltered = await slipway(['logs', sampleIds.node_id]);
+    expect(unfiltered.stderr).toContain(`${sampleIds.node_id} sent nothing. This was found on the machine`);
+  });
+
+  test('names the instance whose lines are missing', async () => {
+    server.on('node-logs', () => ({ body: { items: [], next_cursor: null } }));
+    server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
+    server.nodes.set(sampleIds.node_id, sampleNode({ node_instance_id: 'inst_old' }));
+    const { stderr } = await slipway(['logs', 'inst_old']);
+    expect(stderr).toContain(`${sampleIds.node_id} sent no lines as instance inst_old.\n`);
+    expect((await slipway(['logs', 'inst_old', '--grep', 'x'])).stderr).toBe(
+      `No line of ${sampleIds.node_id} as instance inst_old contains x.\n`,
+    );
+    // The provider may have found lines on another instance; those do not count.
+    expect(server.callsOf('timeline-get')[0]?.query).toMatchObject({ node_instance_id: 'inst_old' });
   });
 });

@@ -69,7 +69,7 @@ const actionHelp = `the action: ${bulkActionNames.map((name) => `${name} ${bulkA
 
 const effectOf = (action: string) => (isBulkAction(action) ? bulkAction(action).does : action);
 
-/** Prints each reason to skip with its count and some ids. */
+/** Renders each reason for skipping, with its count and some ids. */
 const skippedLines = ({ not_eligible }: Recovery, { paint, width }: RenderContext): string[] =>
   not_eligible.flatMap(({ why_not, count, first }) => {
     const more = count > first.length ? [`and ${count - first.length} more`] : [];
@@ -91,19 +91,19 @@ function recoveryLines(recovery: Recovery, request: RecoveryRequest, context: Re
       `${paint('bad', '✖')} ${paint('strong', `Nothing was started`)}: ${request.action} is not available for any of the ${matched} that match`,
       ...skippedLines(recovery, context),
     ];
-  const howMany = eligible === matched ? String(matched) : `${eligible} of ${matched}`;
+  const countText = eligible === matched ? String(matched) : `${eligible} of ${matched}`;
   const pace = `canary ${request.canary}, then at most ${request.per_minute} per minute; stops after ${request.stop_after_failures} failures`;
   const more = eligible > first.length ? [`and ${eligible - first.length} more`] : [];
   const ids = flow([...first.map(printable), ...more], width - 2).map((line) => `  ${paint('quiet', line)}`);
   if (!operation)
     return [
-      paint('strong', `Would recover ${howMany}: ${effectOf(request.action)}; nothing was changed`),
+      paint('strong', `Would recover ${countText}: ${effectOf(request.action)}; nothing was changed`),
       `  ${pace}`,
       ...ids,
       ...skippedLines(recovery, context),
     ];
   return [
-    `${paint('good', '✔')} ${paint('strong', `${operation.workflow_id} recovers ${howMany}`)}: ${effectOf(request.action)}`,
+    `${paint('good', '✔')} ${paint('strong', `${operation.workflow_id} recovers ${countText}`)}: ${effectOf(request.action)}`,
     `  ${pace}`,
     ...ids,
     ...skippedLines(recovery, context),

@@ -1,5 +1,6 @@
 /** `slipway timeline`: shows the evidence about a thing from every layer, oldest first. */
 import { Option } from 'commander';
+import { idFieldOf, type KnownIds } from '../../../base/ids.ts';
 import type { Evidence, EvidenceLayer } from '../../../contract/evidence/evidence.ts';
 import { evidenceLayers } from '../../../contract/evidence/evidence-layers.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
@@ -7,7 +8,7 @@ import { collect } from '../../connection/pages.ts';
 import { resolveThing, unknownId } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
 import { sortByTime, timelineLines } from '../../render/evidence/evidence.ts';
-import { limitOption, type Since, sinceOption, startOf } from '../../terminal/option-values.ts';
+import { limitOption, type Since, sinceOption, toMoment } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 
 interface Options {
@@ -17,16 +18,8 @@ interface Options {
   limit: number;
 }
 
-type IdField = 'node_id' | 'node_instance_id' | 'allocation_id' | 'workflow_id' | 'correlation_id';
-const fields: Record<string, IdField> = {
-  node: 'node_id',
-  inst: 'node_instance_id',
-  alloc: 'allocation_id',
-  op: 'workflow_id',
-};
-
 /** An id without one of our prefixes is a correlation id. */
-export const fieldOfId = (id: string): IdField => fields[id.slice(0, id.indexOf('_'))] ?? 'correlation_id';
+export const fieldOfId = (id: string): keyof KnownIds => idFieldOf(id) ?? 'correlation_id';
 
 /** Fails for an unknown id. Filters that match nothing are no error. */
 async function requireKnown(session: Session, id: string): Promise<void> {
@@ -38,11 +31,11 @@ async function requireKnown(session: Session, id: string): Promise<void> {
 }
 
 /** A correlation id in our own format. */
-const traceId = /^[0-9a-f]{32}$/;
+const ownCorrelationId = /^[0-9a-f]{32}$/;
 
 /** Returns an id in a known format as it is, and lets the server resolve anything else. */
 async function resolveSubject(session: Session, word: string): Promise<string> {
-  if (fieldOfId(word) !== 'correlation_id' || traceId.test(word)) return word;
+  if (fieldOfId(word) !== 'correlation_id' || ownCorrelationId.test(word)) return word;
   const { as_request } = await session.call('thing-find', { query: { id: word } });
   return as_request ? word : (await resolveThing(session, word)).id;
 }
@@ -59,7 +52,7 @@ export const makeTimeline: MakeCommand = (cli) =>
     .action(
       cli.run<Options>(async (session, { layer, kind, since, limit }, [word = '']) => {
         const id = await resolveSubject(session, word);
-        const start = startOf(since, session.clock);
+        const start = toMoment(since, session.clock);
         const query = {
           [fieldOfId(id)]: id,
           ...(layer && { layer }),

@@ -48,7 +48,7 @@ async function fetchFleet(session: Session, { pool }: Options): Promise<Fleet> {
   );
 }
 
-const changesOf = (session: Session, { pool }: Options) =>
+const openChanges = (session: Session, { pool }: Options) =>
   streamChanges({
     clock: session.clock,
     signal: session.signal,
@@ -70,7 +70,7 @@ async function watchTable(session: Session, options: Options): Promise<void> {
     fleetLines(fleet, { server: session.server, connection, nowMs: clock.nowMs(), rows: out.rows() }, fitOf(out));
   const view = openLiveView(out, clock, compose);
   try {
-    for await (const change of changesOf(session, options)) {
+    for await (const change of openChanges(session, options)) {
       if (change.type === 'event') {
         const event = readWireEvent(change.event);
         if (event) applyEvent(fleet, event);
@@ -124,7 +124,7 @@ async function watchLines(session: Session, options: Options): Promise<void> {
   // The stream sends a thing again with every fact about it, so skip lines that did not change.
   const printed = new Map<string, string>();
   if (!session.json) printLines(err, [err.paint('quiet', 'Watching: one line per change. Press Ctrl-C to stop.')]);
-  for await (const change of changesOf(session, options)) {
+  for await (const change of openChanges(session, options)) {
     if (change.type === 'closed') {
       throwIfRefused(change.reason);
       if (!isLost) printLines(err, [err.paint('warn', '! connection lost, retrying')]);

@@ -5,7 +5,7 @@ import { RequestRefused } from '../../../contract/client.ts';
 import type { Pool } from '../../../contract/pool.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import type { Session } from '../../connection/session.ts';
-import { repeated } from '../../terminal/option-values.ts';
+import { appendValue } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 import { type DeclaredPool, readPoolDocuments, readText } from './pool-documents.ts';
 
@@ -13,7 +13,7 @@ interface Options {
   file: string[];
 }
 
-async function currentGeneration(session: Session, pool: string): Promise<number | null> {
+async function fetchGeneration(session: Session, pool: string): Promise<number | null> {
   try {
     return (await session.call('pool-get', { params: { pool } })).generation;
   } catch (error) {
@@ -33,7 +33,7 @@ async function declarePool(
   session: Session,
   { name, document }: DeclaredPool,
 ): Promise<{ change: Change; pool: Pool }> {
-  const oldGeneration = await currentGeneration(session, name);
+  const oldGeneration = await fetchGeneration(session, name);
   const pool = await session.call('pool-put', {
     params: { pool: name },
     body: document,
@@ -47,7 +47,7 @@ export const makeApply: MakeCommand = (cli) =>
     .description('Declare pools from YAML or JSON documents.')
     .addOption(
       new Option('-f, --file <file>', 'the documents, several separated by ---; - reads standard input')
-        .argParser(repeated)
+        .argParser(appendValue)
         .makeOptionMandatory(),
     )
     .examples('slipway apply -f pools.yaml', 'generate-pools | slipway apply -f -')

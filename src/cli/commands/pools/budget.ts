@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import type { WhatIf } from '../../../contract/supervision/boots.ts';
-import { headlineOf, inSeconds } from '../../../lifecycle/boots/what-if-words.ts';
+import { formatSeconds, headlineOf } from '../../../lifecycle/boots/what-if-words.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import type { Session } from '../../connection/session.ts';
 import { parseDuration } from '../../render/text/duration.ts';
@@ -57,7 +57,7 @@ export const makeBudget: MakeCommand = (cli) =>
     .action(
       cli.run<Options>(async (session, { phase = 'provision', policy, reason }, [pool = '', time = '']) => {
         const budget_seconds = parseBudget(time);
-        // A typo like 10 for 10m would fail every boot, so a harmful forecast is always printed.
+        // A typo like 10 for 10m would fail every boot, so the text warns about a harmful budget.
         const forecast = session.json
           ? null
           : await session.call('pool-what-if', { params: { pool }, body: { phase, budget_seconds } });
@@ -76,11 +76,11 @@ export const makeBudget: MakeCommand = (cli) =>
         const goal = phase === 'provision' ? 'register' : 'become ready';
         const currentPolicy = changed.budgets?.policy ?? 'fixed';
         printLines(out, [
-          `${out.paint('good', '✔')} ${out.paint('strong', `Machines of ${pool} have ${inSeconds(budget_seconds)} to ${goal}`)}, from the next boot on`,
+          `${out.paint('good', '✔')} ${out.paint('strong', `Machines of ${pool} have ${formatSeconds(budget_seconds)} to ${goal}`)}, from the next boot on`,
           ...(phase === 'provision' ? [`  ${policyWords[currentPolicy]}`] : []),
           ...(isHarmful
             ? wrap(headlineOf(forecast), fitOf(out).width - 4).map(
-                (line, at) => `  ${at === 0 ? out.paint('warn', '!') : ' '} ${line}`,
+                (line, i) => `  ${i === 0 ? out.paint('warn', '!') : ' '} ${line}`,
               )
             : []),
           ...hintLines(

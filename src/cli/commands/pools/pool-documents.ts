@@ -31,23 +31,23 @@ type Mapping = Record<string, unknown>;
 const isMapping = (value: unknown): value is Mapping =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-type MakeError = (what: string, why?: string) => CliFailure;
+type MakeError = (message: string, why?: string) => CliFailure;
 
 /**
  * Reads JSON too, because JSON is valid YAML. Skips empty documents, like one before a leading
  * `---`.
  */
-function readMappings(text: string, invalid: MakeError): { value: Mapping; place: number }[] {
+function readMappings(text: string, invalid: MakeError): { value: Mapping; position: number }[] {
   const parsed = parseAllDocuments(text);
   if (!Array.isArray(parsed)) throw invalid('it holds no pool document');
-  const mappings: { value: Mapping; place: number }[] = [];
+  const mappings: { value: Mapping; position: number }[] = [];
   for (const [i, source] of parsed.entries()) {
     const [error] = source.errors;
     if (error) throw invalid(`document ${i + 1} is not valid YAML or JSON`, error.message);
     const value: unknown = source.toJS();
     if (value === null) continue;
     if (!isMapping(value)) throw invalid(`document ${i + 1} is not a pool`, 'Expected fields, like `name: gpu`.');
-    mappings.push({ value, place: i + 1 });
+    mappings.push({ value, position: i + 1 });
   }
   if (mappings.length === 0) throw invalid('it holds no pool document');
   return mappings;
@@ -55,17 +55,17 @@ function readMappings(text: string, invalid: MakeError): { value: Mapping; place
 
 const invalidFile =
   (path: string, remedy: string): MakeError =>
-  (what, why) =>
-    new CliFailure('usage', `${path}: ${what}`, { ...(why && { why }), remedy });
+  (message, why) =>
+    new CliFailure('usage', `${path}: ${message}`, { ...(why && { why }), remedy });
 
 export function readPoolDocuments(text: string, path: string): DeclaredPool[] {
   const invalid = invalidFile(
     path,
     'Each document declares one pool and needs at least `name` and `driver`. Nothing was sent.',
   );
-  return readMappings(text, invalid).map(({ value, place }) => {
+  return readMappings(text, invalid).map(({ value, position }) => {
     const { name } = value;
-    if (typeof name !== 'string' || name === '') throw invalid(`document ${place} has no name`);
+    if (typeof name !== 'string' || name === '') throw invalid(`document ${position} has no name`);
     return { name, document: value as PoolDocument };
   });
 }

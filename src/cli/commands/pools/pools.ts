@@ -1,7 +1,7 @@
 /** `slipway pools`: lists the pools. */
 import type { Pool } from '../../../contract/pool.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { ageSince } from '../../render/text/duration.ts';
+import { formatAgeSince } from '../../render/text/duration.ts';
 import type { Column } from '../../render/text/table.ts';
 import { printListing } from '../../terminal/print-listing.ts';
 
@@ -15,7 +15,7 @@ const poolColumns = (nowMs: number): Column<Pool>[] => [
   { title: 'FREE', value: (pool) => String(pool.nodes.free), align: 'right' },
   { title: 'MAX', value: (pool) => String(pool.max_nodes ?? ''), align: 'right', optional: true },
   { title: 'GENERATION', value: (pool) => String(pool.generation), align: 'right', drop: 2 },
-  { title: 'CHANGED', value: (pool) => ageSince(pool.updated_at, nowMs), align: 'right', drop: 1 },
+  { title: 'CHANGED', value: (pool) => formatAgeSince(pool.updated_at, nowMs), align: 'right', drop: 1 },
 ];
 
 export const makePools: MakeCommand = (cli) =>

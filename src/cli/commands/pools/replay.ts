@@ -1,7 +1,7 @@
 /** `slipway replay`: judges recorded history by a proposed policy. */
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { replayLines } from '../../render/pools/replay.ts';
-import { limitOption, type Since, sinceOption, startOf } from '../../terminal/option-values.ts';
+import { limitOption, type Since, sinceOption, toMoment } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 import { readProposedPools, readText } from './pool-documents.ts';
 
@@ -11,7 +11,7 @@ interface Options {
   limit: number;
 }
 
-/** The server may replay a hundred thousand boots and as many verdicts, which takes long. */
+/** The server may replay a hundred thousand boots and as many facts, which takes long. */
 const timeout_seconds = 300;
 
 export const makeReplay: MakeCommand = (cli) =>
@@ -27,7 +27,7 @@ export const makeReplay: MakeCommand = (cli) =>
     .action(
       cli.run<Options>(async (session, { policy: path, since: from, limit }) => {
         const policy = readProposedPools(readText(path), path);
-        const since = startOf(from, session.clock);
+        const since = toMoment(from, session.clock);
         const reply = await session.call(
           'policy-replay',
           { body: { policy, ...(since && { since }) } },

@@ -9,7 +9,7 @@ import {
   phaseOption,
   type Since,
   sinceOption,
-  startOf,
+  toMoment,
 } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 
@@ -30,7 +30,7 @@ export const makeWhatIf: MakeCommand = (cli) =>
     .examples('slipway what-if gpu --budget 600', 'slipway what-if gpu --budget 90s --phase start --since 30d')
     .action(
       cli.run<Options>(async (session, { budget, phase, since }, [pool = '']) => {
-        const start = startOf(since, session.clock);
+        const start = toMoment(since, session.clock);
         const answer: WhatIf = await session.call('pool-what-if', {
           params: { pool },
           body: { budget_seconds: budget, ...(phase && { phase }), ...(start && { since: start }) },

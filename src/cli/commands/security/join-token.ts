@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { JoinToken } from '../../../contract/pool.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { ageSince, relative } from '../../render/text/duration.ts';
+import { formatAgeSince, formatRelative } from '../../render/text/duration.ts';
 import type { Column } from '../../render/text/table.ts';
 import { count, duration } from '../../terminal/option-values.ts';
 import { printListing } from '../../terminal/print-listing.ts';
@@ -38,7 +38,9 @@ const makeCreate = (cli: Cli) =>
           printJson(out, reply);
           return;
         }
-        const end = reply.expires_at ? `expires ${relative(reply.expires_at, session.clock.nowMs())}` : 'never expires';
+        const end = reply.expires_at
+          ? `expires ${formatRelative(reply.expires_at, session.clock.nowMs())}`
+          : 'never expires';
         const uses = reply.max_uses === null ? 'any number of machines' : `at most ${reply.max_uses} machines`;
         printLines(err, [
           `${err.paint('good', '✔')} ${err.paint('strong', reply.token_id)} for pool ${reply.pool}: ${uses}, ${end}`,
@@ -49,7 +51,7 @@ const makeCreate = (cli: Cli) =>
       }),
     );
 
-const isOver = ({ expires_at, uses, max_uses }: JoinToken, nowMs: number) =>
+const isUnusable = ({ expires_at, uses, max_uses }: JoinToken, nowMs: number) =>
   (expires_at !== null && Date.parse(expires_at) < nowMs) || (max_uses !== null && uses >= max_uses);
 
 const joinTokenColumns = (nowMs: number): Column<JoinToken>[] => [
@@ -61,10 +63,10 @@ const joinTokenColumns = (nowMs: number): Column<JoinToken>[] => [
   },
   {
     title: 'EXPIRES',
-    value: ({ expires_at }) => (expires_at ? relative(expires_at, nowMs) : 'never'),
-    tone: (token) => (isOver(token, nowMs) ? 'bad' : undefined),
+    value: ({ expires_at }) => (expires_at ? formatRelative(expires_at, nowMs) : 'never'),
+    tone: (token) => (isUnusable(token, nowMs) ? 'bad' : undefined),
   },
-  { title: 'AGE', value: (token) => ageSince(token.created_at, nowMs), align: 'right', drop: 1 },
+  { title: 'AGE', value: (token) => formatAgeSince(token.created_at, nowMs), align: 'right', drop: 1 },
 ];
 
 const makeList = (cli: Cli) =>

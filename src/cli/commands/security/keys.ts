@@ -18,12 +18,12 @@ interface KeyOptions {
 const keyFileOf = ({ keyFile, dataDir }: KeyOptions): string => keyFile ?? join(dataDir ?? '.slipway', 'keys.json');
 
 /** Runs `work` on the key file, and explains a file that is missing or unusable. */
-function onKeyFile<T>(path: string, work: (path: string) => T): T {
+function runOnKeyFile<T>(path: string, work: (path: string) => T): T {
   try {
     return work(path);
   } catch (error) {
     if (error instanceof SettingsError) throw new CliFailure('failed', error.message, { cause: error });
-    throw new CliFailure('usage', `Cannot read the key file ${path}`, {
+    throw new CliFailure('usage', `Cannot use the key file ${path}`, {
       why: error instanceof Error ? error.message : String(error),
       remedy: 'Run this on the server’s host, and name the file with --key-file or its directory with --data-dir.',
       cause: error,
@@ -31,28 +31,28 @@ function onKeyFile<T>(path: string, work: (path: string) => T): T {
   }
 }
 
-const withKeyFile = (command: SlipwayCommand) =>
+const addKeyFileOption = (command: SlipwayCommand) =>
   command.addOption(
     new Option('--key-file <file>', 'the key file; by default keys.json in the data directory').env('SLIPWAY_KEY_FILE'),
   );
 
 const makeList = (cli: Cli) =>
-  withKeyFile(new SlipwayCommand('keys list'))
+  addKeyFileOption(new SlipwayCommand('keys list'))
     .description('List the ids and ages of the keys, newest first. Never shows a key.')
     .action((_: unknown, command: Command) => {
       const options = command.optsWithGlobals<KeyOptions>();
-      const keys = onKeyFile(keyFileOf(options), readKeyFile).map(({ kid, created_at }) => ({ kid, created_at }));
+      const keys = runOnKeyFile(keyFileOf(options), readKeyFile).map(({ kid, created_at }) => ({ kid, created_at }));
       const { out } = cli.terminal;
       if (options.json) printJson(out, { items: keys });
       else
         printLines(
           out,
-          keys.map(({ kid, created_at }, place) => `${kid}  created ${created_at}${place === 0 ? '  current' : ''}`),
+          keys.map(({ kid, created_at }, i) => `${kid}  created ${created_at}${i === 0 ? '  current' : ''}`),
         );
     });
 
 const makeRotate = (cli: Cli) =>
-  withKeyFile(new SlipwayCommand('keys rotate'))
+  addKeyFileOption(new SlipwayCommand('keys rotate'))
     .description(
       'Add a key and make it the current one. Running servers pick it up. Older keys stay, to decrypt and verify older data.',
     )
@@ -60,7 +60,7 @@ const makeRotate = (cli: Cli) =>
     .action((_: unknown, command: Command) => {
       const options = command.optsWithGlobals<KeyOptions>();
       const path = keyFileOf(options);
-      const kid = onKeyFile(path, (file) => rotateKeyRing(file, systemClock));
+      const kid = runOnKeyFile(path, (file) => rotateKeyRing(file, systemClock));
       const { out } = cli.terminal;
       if (options.json) printJson(out, { kid });
       else
@@ -92,14 +92,14 @@ const makeRotateTasks = (cli: Cli) =>
 const publicKeyOf = (key: RingKey) => signingKeyOf(key, 'evidence').public_key;
 
 const makePublic = (cli: Cli) =>
-  withKeyFile(new SlipwayCommand('keys public'))
+  addKeyFileOption(new SlipwayCommand('keys public'))
     .description(
       'Print the public keys that verify evidence and certificates. Keep them where the server cannot reach.',
     )
     .examples('slipway keys public > slipway.pem', 'slipway verify-store --public-key slipway.pem')
     .action((_: unknown, command: Command) => {
       const options = command.optsWithGlobals<KeyOptions>();
-      const keys = onKeyFile(keyFileOf(options), readKeyFile);
+      const keys = runOnKeyFile(keyFileOf(options), readKeyFile);
       const { out } = cli.terminal;
       if (options.json)
         printJson(out, {

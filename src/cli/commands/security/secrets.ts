@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Secret } from '../../../contract/security/secret.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { ageSince } from '../../render/text/duration.ts';
+import { formatAgeSince } from '../../render/text/duration.ts';
 import type { Column } from '../../render/text/table.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 import { printListing } from '../../terminal/print-listing.ts';
@@ -16,8 +16,8 @@ const secretColumns = (nowMs: number): Column<Secret>[] => [
   { title: 'NAME', value: ({ name }) => name },
   { title: 'VERSION', value: ({ version }) => String(version) },
   { title: 'KEY', value: ({ kid, readable }) => (readable ? kid : `${kid} (not in the key file)`) },
-  { title: 'UPDATED', value: ({ updated_at }) => ageSince(updated_at, nowMs) },
-  { title: 'USED', value: ({ last_used_at }) => (last_used_at ? ageSince(last_used_at, nowMs) : 'never') },
+  { title: 'UPDATED', value: ({ updated_at }) => formatAgeSince(updated_at, nowMs) },
+  { title: 'USED', value: ({ last_used_at }) => (last_used_at ? formatAgeSince(last_used_at, nowMs) : 'never') },
   { title: 'POOLS', value: ({ used_by }) => used_by.join(', ') },
 ];
 

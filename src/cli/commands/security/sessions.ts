@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { ConsoleSession } from '../../../contract/security/token.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
-import { ageSince, relative } from '../../render/text/duration.ts';
+import { formatAgeSince, formatRelative } from '../../render/text/duration.ts';
 import type { Column } from '../../render/text/table.ts';
 import { printListing } from '../../terminal/print-listing.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
@@ -18,8 +18,8 @@ const columns = (nowMs: number): Column<ConsoleSession>[] => [
   { title: 'TOKEN', value: ({ name }) => name, shrinks_to: 8 },
   { title: 'ROLE', value: ({ role }) => role },
   { title: 'FROM', value: ({ address }) => address ?? '' },
-  { title: 'LAST USE', value: ({ last_used_at }) => ageSince(last_used_at, nowMs), align: 'right' },
-  { title: 'ENDS', value: (session) => relative(expiryOf(session), nowMs) },
+  { title: 'LAST USE', value: ({ last_used_at }) => formatAgeSince(last_used_at, nowMs), align: 'right' },
+  { title: 'ENDS', value: (session) => formatRelative(expiryOf(session), nowMs) },
   { title: 'BROWSER', value: ({ user_agent }) => user_agent ?? '', shrinks_to: 10, drop: 1 },
 ];
 
@@ -31,7 +31,7 @@ const makeList = (cli: Cli) =>
         const listing = await collect((query) => session.call('session-list', { query }), maxListed);
         printListing(session, listing, {
           columns: columns(session.clock.nowMs()),
-          empty: 'Nobody is signed in to the console.',
+          empty: 'There are no console sessions that you may see.',
         });
         return undefined;
       }),

@@ -5,7 +5,7 @@ import { tokenRoles } from '../../../contract/security/roles.ts';
 import type { Token, TokenRole } from '../../../contract/security/token.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import type { Session } from '../../connection/session.ts';
-import { ageSince, relative } from '../../render/text/duration.ts';
+import { formatAgeSince, formatRelative } from '../../render/text/duration.ts';
 import type { Column } from '../../render/text/table.ts';
 import { printable } from '../../render/text/text.ts';
 import { duration } from '../../terminal/option-values.ts';
@@ -27,13 +27,13 @@ const tokenColumns = (nowMs: number): Column<Token>[] => [
   { title: 'NAME', value: (token) => token.name, shrinks_to: 10 },
   { title: 'ROLE', value: (token) => token.role },
   { title: 'TENANT', value: ({ tenant, pool }) => (pool ? `pool ${pool}` : (tenant ?? '(all)')), shrinks_to: 8 },
-  { title: 'LAST USED', value: (token) => (token.last_used_at ? relative(token.last_used_at, nowMs) : 'never') },
+  { title: 'LAST USED', value: (token) => (token.last_used_at ? formatRelative(token.last_used_at, nowMs) : 'never') },
   {
     title: 'EXPIRES',
-    value: (token) => (token.expires_at ? relative(token.expires_at, nowMs) : 'never'),
+    value: (token) => (token.expires_at ? formatRelative(token.expires_at, nowMs) : 'never'),
     tone: (token) => (token.expires_at && Date.parse(token.expires_at) < nowMs ? 'bad' : undefined),
   },
-  { title: 'AGE', value: (token) => ageSince(token.created_at, nowMs), align: 'right', drop: 1 },
+  { title: 'AGE', value: (token) => formatAgeSince(token.created_at, nowMs), align: 'right', drop: 1 },
 ];
 
 const makeList = (cli: Cli) =>
@@ -79,7 +79,9 @@ const makeCreate = (cli: Cli) =>
           return;
         }
         const scope = scopeOf(token);
-        const end = token.expires_at ? `expires ${relative(token.expires_at, session.clock.nowMs())}` : 'never expires';
+        const end = token.expires_at
+          ? `expires ${formatRelative(token.expires_at, session.clock.nowMs())}`
+          : 'never expires';
         // Only the secret goes to stdout, so that a redirect writes nothing else to the file.
         printLines(err, [
           `${err.paint('good', '✔')} ${err.paint('strong', token.token_id)} ${token.name}: ${token.role}, ${scope}, ${end}`,

@@ -39,9 +39,9 @@ const makeResume = (cli: Cli) =>
           printJson(out, brake);
           return;
         }
-        const what = hold === undefined ? 'The brake holds no verdicts now' : `${hold} is released`;
+        const result = hold === undefined ? 'The brake holds no verdicts now' : `${hold} is released`;
         printLines(out, [
-          `${out.paint('good', '✔')} ${out.paint('strong', `${what}; the rules decide again within seconds`)}`,
+          `${out.paint('good', '✔')} ${out.paint('strong', `${result}; the rules decide again within seconds`)}`,
         ]);
         return undefined;
       }),

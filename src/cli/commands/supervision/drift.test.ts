@@ -28,12 +28,17 @@ describe('drift', () => {
     server.on('drift-list', () => ({ body: { items: [], next_cursor: null } }));
     expect((await slipway('drift')).stdout).toBe('No open findings: our records match the machines.\n');
     expect((await slipway('drift', 'list', '--status', 'accepted')).stdout).toBe('No finding is accepted.\n');
+    for (const filter of [
+      ['--pool', 'p'],
+      ['--kind', 'drift'],
+    ])
+      expect((await slipway('drift', 'list', ...filter)).stdout, filter[0]).toBe('No finding matches.\n');
   });
   test('repairs with a reason, and accepts as a dry run without one', async () => {
     server.on('drift-repair', () => ({ body: sampleDecided() }));
     server.on('drift-accept', () => ({ body: sampleDecided({ dry_run: true }) }));
     const done = await slipway('drift', 'repair', 'find_1', '--reason', 'the rack was sold');
-    expect(done.stdout).toBe('✔ find_1 is repaired: the node is taken down with proof and retired\n');
+    expect(done.stdout).toBe('✔ find_1 is repaired: the node is torn down with proof and retired\n');
     expect(server.callsOf('drift-repair')[0]).toMatchObject({
       params: { id: 'find_1' },
       body: { reason: 'the rack was sold' },
@@ -88,7 +93,7 @@ describe('drift', () => {
     const leftBehind = await slipway('verify-store');
     expect(leftBehind.code).toBe(1);
     expect(leftBehind.stdout).toContain(
-      `node_7 in p is quarantined, but its machine is proven gone since ${at} (last held by alloc_7).`,
+      `node_7 in p is quarantined, but its machine was proven gone at ${at} (last held by alloc_7).`,
     );
     expect(leftBehind.stdout).toContain('The server retires them within two drift passes.');
     last = { ...last, items: [difference] };

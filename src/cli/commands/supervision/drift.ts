@@ -16,6 +16,11 @@ interface ListOptions {
   limit: number;
 }
 
+function emptyText({ pool, kind, status }: Omit<ListOptions, 'limit'>): string {
+  if (pool || kind) return 'No finding matches.';
+  return status ? `No finding is ${status}.` : 'No open findings: our records match the machines.';
+}
+
 const makeList = (cli: Cli) =>
   new SlipwayCommand('drift list')
     .description('List findings, newest first: our record, and what was found. Without --status, only open findings.')
@@ -32,7 +37,8 @@ const makeList = (cli: Cli) =>
         );
         printListing(session, findings, {
           columns: findingColumns(session.clock.nowMs()),
-          empty: status ? `No finding is ${status}.` : 'No open findings: our records match the machines.',
+          has_limit: true,
+          empty: emptyText({ pool, kind, status }),
           summary: (rows) => countByStatus('finding', rows),
         });
         return undefined;

@@ -27,6 +27,12 @@ test('--all includes settled entries, and an empty list says that there is no re
   server.on('residue-list', () => ({ body: { items: [], next_cursor: null } }));
   expect((await slipway('residue', '--all')).stdout).toContain('There is no residue.');
   expect(server.callsOf('residue-list').map(({ query }) => query.status)).toEqual([undefined]);
+  expect((await slipway('residue')).stdout).toBe('There is no open residue.\n');
+  for (const filter of [
+    ['--pool', 'p'],
+    ['--status', 'gone'],
+  ])
+    expect((await slipway('residue', 'list', ...filter)).stdout, filter[0]).toBe('No entry matches.\n');
 });
 
 test.for(['verify', 'adopt', 'delete'] as const)('%s sends the reason', async (action) => {

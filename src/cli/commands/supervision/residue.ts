@@ -1,11 +1,11 @@
-/** `slipway residue`: lists, verifies, adopts and deletes what forced releases left behind. */
+/** `slipway residue`: lists, verifies, adopts and deletes resources without a live owner. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import type { Residue } from '../../../contract/supervision/residue.ts';
 import { type ResidueStatus, residueStatuses } from '../../../lifecycle/findings/residue.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
-import { ageSince } from '../../render/text/duration.ts';
+import { formatAgeSince } from '../../render/text/duration.ts';
 import { hintLines } from '../../render/text/hints.ts';
 import type { Column } from '../../render/text/table.ts';
 import { printable } from '../../render/text/text.ts';
@@ -13,9 +13,9 @@ import { dryRunOption, limitOption } from '../../terminal/option-values.ts';
 import { countByStatus, printListing } from '../../terminal/print-listing.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 
-const cost = ({ cost_per_hour }: Residue) => (cost_per_hour === null ? '' : `${cost_per_hour}/h`);
+const costText = ({ cost_per_hour }: Residue) => (cost_per_hour === null ? '' : `${cost_per_hour}/h`);
 
-const detail = ({ status, seen, settled_reason, settled_by, reason }: Residue) =>
+const detailText = ({ status, seen, settled_reason, settled_by, reason }: Residue) =>
   printable(
     status === 'open'
       ? (seen ?? reason)
@@ -29,10 +29,10 @@ const residueColumns = (nowMs: number): Column<Residue>[] => [
   { title: 'WHAT', value: (row) => printable(`${row.kind} ${row.resource}`), shrinks_to: 16 },
   { title: 'POOL', value: (row) => row.pool ?? '', drop: 6, optional: true },
   { title: 'HOST', value: (row) => printable(row.host ?? ''), drop: 8, optional: true },
-  { title: 'COST', value: cost, align: 'right', optional: true },
-  { title: 'AGE', value: (row) => ageSince(row.since, nowMs), align: 'right' },
-  { title: 'CHECKED', value: (row) => ageSince(row.verified_at, nowMs), align: 'right', drop: 7, optional: true },
-  { title: 'DETAIL', value: detail, drop: 5, below: true },
+  { title: 'COST', value: costText, align: 'right', optional: true },
+  { title: 'AGE', value: (row) => formatAgeSince(row.since, nowMs), align: 'right' },
+  { title: 'CHECKED', value: (row) => formatAgeSince(row.verified_at, nowMs), align: 'right', drop: 7, optional: true },
+  { title: 'DETAIL', value: detailText, drop: 5, below: true },
 ];
 
 interface ListOptions {
@@ -59,8 +59,9 @@ const makeList = (cli: Cli) =>
         );
         printListing(session, listing, {
           columns: residueColumns(session.clock.nowMs()),
-          empty: 'There is no residue.',
-          summary: (rows) => countByStatus('entry', rows),
+          has_limit: true,
+          empty: pool || status ? 'No entry matches.' : `There is no ${all ? '' : 'open '}residue.`,
+          summary: (rows) => countByStatus('entry', rows, 'entries'),
         });
         return undefined;
       }),
@@ -131,7 +132,7 @@ const makeAction = (cli: Cli, name: keyof typeof residueActions) => {
 
 export const makeResidue: MakeCommand = (cli) =>
   new SlipwayCommand('residue')
-    .description('Show what forced releases may have left behind; verify, adopt or delete it.')
+    .description('Show resources that forced releases left behind or that have no owner; verify, adopt or delete them.')
     .addCommand(makeList(cli), { isDefault: true })
     .addCommand(makeAction(cli, 'verify'))
     .addCommand(makeAction(cli, 'adopt'))

@@ -2,7 +2,7 @@
 import type { Static } from 'typebox';
 import type { SweepRun as SweepRunSchema } from '../../../contract/supervision/supervision.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { formatDuration, relative } from '../../render/text/duration.ts';
+import { formatDuration, formatRelative } from '../../render/text/duration.ts';
 import { type Column, renderTable } from '../../render/text/table.ts';
 import { printable } from '../../render/text/text.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
@@ -13,7 +13,7 @@ const nonZero = (count: number) => (count === 0 ? '' : String(count));
 
 const troubleOf = (sweep: SweepRun, nowMs: number): string => {
   if (sweep.error)
-    return `failed ${sweep.failed_at ? relative(sweep.failed_at, nowMs) : ''}: ${printable(sweep.error)}`;
+    return `failed ${sweep.failed_at ? formatRelative(sweep.failed_at, nowMs) : ''}: ${printable(sweep.error)}`;
   return sweep.waiting ? 'waits: this replica may have missed heartbeats' : '';
 };
 
@@ -22,7 +22,7 @@ const formatRunTime = (seconds: number) =>
 
 const sweepColumns = (nowMs: number): Column<SweepRun>[] => [
   { title: 'RULE', value: (sweep) => sweep.name, tone: (sweep) => (sweep.error ? 'bad' : undefined) },
-  { title: 'LAST RUN', value: ({ last_run_at }) => (last_run_at ? relative(last_run_at, nowMs) : 'not yet') },
+  { title: 'LAST RUN', value: ({ last_run_at }) => (last_run_at ? formatRelative(last_run_at, nowMs) : 'not yet') },
   {
     title: 'TOOK',
     value: ({ last_seconds }) => (last_seconds === null ? '' : formatRunTime(last_seconds)),

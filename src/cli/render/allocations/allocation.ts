@@ -2,9 +2,9 @@
 import type { Allocation } from '../../../contract/allocation.ts';
 import type { FoundRequest } from '../../../contract/fleet/find.ts';
 import type { Node } from '../../../contract/node.ts';
-import { allocationMeans, isRescueOver } from '../../../lifecycle/deadlines/rescue-window.ts';
+import { describeAllocationStatus, isRescueOver } from '../../../lifecycle/deadlines/rescue-window.ts';
 import { labelText, titleLine } from '../machines/node.ts';
-import { ageSince, formatMoment, relative } from '../text/duration.ts';
+import { formatAgeSince, formatMoment, formatRelative } from '../text/duration.ts';
 import { allocationTones } from '../text/palette.ts';
 import { type Column, type Fact, type Fit, renderFacts } from '../text/table.ts';
 import { printable, truncate } from '../text/text.ts';
@@ -28,15 +28,15 @@ export const allocationColumns = (nowMs: number): Column<Allocation>[] => [
   { title: 'NAME', value: (row) => row.name ?? '', shrinks_to: 8, drop: 3, optional: true },
   { title: 'POOL', value: (row) => row.pool, shrinks_to: 6, drop: 2 },
   { title: 'STATUS', value: (row) => row.status, tone: (row) => allocationTones[row.status] },
-  { title: 'FOR', value: (row) => ageSince(row.status_since, nowMs), align: 'right' },
+  { title: 'FOR', value: (row) => formatAgeSince(row.status_since, nowMs), align: 'right' },
   { title: 'WHY', value: (row) => allocationConcern(row, nowMs), drop: 5, below: true, optional: true },
-  { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 6 },
+  { title: 'AGE', value: (row) => formatAgeSince(row.created_at, nowMs), align: 'right', drop: 6 },
   { title: 'NODE', value: (row) => row.node_id ?? '', drop: 8, optional: true },
   { title: 'TENANT', value: (row) => row.tenant, shrinks_to: 6, drop: 7 },
 ];
 
 const machineStatus = (machine: Node, nowMs: number) =>
-  [`${machine.status} for ${ageSince(machine.status_since, nowMs)}`, printable(machine.verdict?.reason ?? '')]
+  [`${machine.status} for ${formatAgeSince(machine.status_since, nowMs)}`, printable(machine.verdict?.reason ?? '')]
     .filter(Boolean)
     .join(': ');
 
@@ -50,7 +50,7 @@ export function requestLines(requests: FoundRequest[], nowMs: number, { paint, w
     '',
     paint('strong', 'Requests that touched this allocation'),
     ...requests.map(({ correlation_id, at, summary, actor }) => {
-      const text = `${relative(at, nowMs)}  ${printable(summary)}${actor ? ` — by ${printable(actor)}` : ''}`;
+      const text = `${formatRelative(at, nowMs)}  ${printable(summary)}${actor ? ` — by ${printable(actor)}` : ''}`;
       return `  ${correlation_id}  ${truncate(text, width - correlation_id.length - 4)}`;
     }),
   ];
@@ -69,7 +69,7 @@ export function allocationLines(allocation: Allocation, machine: Node | null, no
     ['endpoint', allocation.endpoint && printable(allocation.endpoint)],
     ['operation', allocation.workflow_id],
     ['because', isReasonOutdated || allocation.reason === verdict?.reason ? null : printable(allocation.reason ?? '')],
-    ['verdict', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`],
+    ['verdict', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${formatRelative(verdict.at, nowMs)}]`],
     ['owner', allocation.owner_layer],
     ['next try', allocation.retry_at && nextTrySentence(allocation, nowMs)],
     [
@@ -84,11 +84,11 @@ export function allocationLines(allocation: Allocation, machine: Node | null, no
     ['released', formatMoment(allocation.released_at, nowMs)],
     ['correlation', allocation.correlation_id],
   ];
-  const since = `for ${ageSince(allocation.status_since, nowMs)}`;
+  const since = `for ${formatAgeSince(allocation.status_since, nowMs)}`;
   const tone = allocationTones[allocation.status];
   return [
     titleLine(allocation.allocation_id, allocation.name, allocation.status, tone, since, fit),
-    fit.paint('quiet', `  ${allocationMeans(allocation, nowMs)}`),
+    fit.paint('quiet', `  ${describeAllocationStatus(allocation, nowMs)}`),
     ...renderFacts(facts, fit),
   ];
 }

@@ -1,7 +1,14 @@
 /** Renders operations as text: as rows of a table, and one operation with its steps. */
 import type { Operation, Step } from '../../../contract/operation.ts';
 import { titleLine } from '../machines/node.ts';
-import { ageSince, formatDuration, formatMoment, formatUsual, relative, secondsSince } from '../text/duration.ts';
+import {
+  formatAgeSince,
+  formatDuration,
+  formatMoment,
+  formatRelative,
+  formatUsual,
+  secondsSince,
+} from '../text/duration.ts';
 import { operationTones, stepMarks, stepTones } from '../text/palette.ts';
 import { type Column, type Fact, type Fit, renderFacts, renderTable } from '../text/table.ts';
 import { printable } from '../text/text.ts';
@@ -28,7 +35,7 @@ export const operationColumns = (nowMs: number): Column<Operation>[] => [
     drop: 3,
   },
   { title: 'TOOK', value: (row) => runningTime(row, nowMs), align: 'right' },
-  { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 6 },
+  { title: 'AGE', value: (row) => formatAgeSince(row.created_at, nowMs), align: 'right', drop: 6 },
   { title: 'WHY', value: (row) => printable(row.error?.message ?? ''), drop: 5, below: true, optional: true },
   // A narrow table drops this column first, and prints its value below the row.
   { title: 'TARGET', value: (row) => row.allocation_id ?? row.node_id ?? '', drop: 7, below: true, optional: true },
@@ -65,8 +72,8 @@ export function operationLines(operation: Operation, nowMs: number, fit: Fit): s
   ];
   const tone = operationTones[operation.status];
   const since = operation.finished_at
-    ? relative(operation.finished_at, nowMs)
-    : `for ${ageSince(operation.started_at ?? operation.created_at, nowMs)}`;
+    ? formatRelative(operation.finished_at, nowMs)
+    : `for ${formatAgeSince(operation.started_at ?? operation.created_at, nowMs)}`;
   return [
     titleLine(operation.workflow_id, operation.kind, operation.status, tone, since, fit),
     ...renderFacts(facts, fit),

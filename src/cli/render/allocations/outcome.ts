@@ -5,7 +5,7 @@ import type { Operation } from '../../../contract/operation.ts';
 import { hasEnded } from '../../../lifecycle/deadlines/rescue-window.ts';
 import type { ExitName } from '../../terminal/exit-codes.ts';
 import type { Subject, Target } from '../../wait/subject.ts';
-import { formatDuration, momentInFull, relative } from '../text/duration.ts';
+import { formatDuration, formatRelative, momentInFull } from '../text/duration.ts';
 import { type Hint, hintLines, type RenderContext } from '../text/hints.ts';
 import type { Paint } from '../text/palette.ts';
 import { flow, printable, wrap } from '../text/text.ts';
@@ -24,7 +24,7 @@ const goodLine = (paint: Paint, text: string) => `${paint('good', '✔')} ${pain
 const doubtfulLine = (paint: Paint, text: string) => `${paint('warn', '!')} ${paint('strong', text)}`;
 const badLine = (paint: Paint, text: string) => `${paint('bad', '✖')} ${paint('strong', text)}`;
 
-const indented = (text: string | null | undefined, width: number) =>
+const wrapIndented = (text: string | null | undefined, width: number) =>
   text ? wrap(printable(text), width - indent.length).map((line) => indent + line) : [];
 
 const secondsBetween = (from: string | null | undefined, to: string | null | undefined): number | null =>
@@ -56,7 +56,7 @@ const unprovenLines = (
   context: RenderContext,
 ): string[] => [
   doubtfulLine(context.paint, text),
-  ...indented(why, context.width),
+  ...wrapIndented(why, context.width),
   ...hintLines(
     [
       [
@@ -95,7 +95,7 @@ const allocationOutcomes: Partial<Record<Allocation['status'], AllocationOutcome
     }
     return [
       goodLine(paint, `${allocation.allocation_id} is released${afterText(seconds)}`),
-      ...indented(allocation.reason ?? operation?.progress.message, width),
+      ...wrapIndented(allocation.reason ?? operation?.progress.message, width),
     ];
   },
   failed: (allocation, operation, context) => {
@@ -104,12 +104,12 @@ const allocationOutcomes: Partial<Record<Allocation['status'], AllocationOutcome
     const why = allocation.reason ?? allocation.verdict?.reason ?? operation?.error?.message;
     const rescue =
       !hasEnded(allocation) && allocation.deadline_at && Date.parse(allocation.deadline_at) > nowMs
-        ? `Its machine can still come up until ${momentInFull(allocation.deadline_at)} (${relative(allocation.deadline_at, nowMs)}).`
+        ? `Its machine can still come up until ${momentInFull(allocation.deadline_at)} (${formatRelative(allocation.deadline_at, nowMs)}).`
         : null;
     return [
       badLine(paint, `${id} failed${afterText(secondsBetween(allocation.created_at, allocation.status_since))}`),
-      ...indented(why, width),
-      ...indented(rescue, width),
+      ...wrapIndented(why, width),
+      ...wrapIndented(rescue, width),
       ...ownerLines(allocation, operation, context),
       ...hintLines(
         [
@@ -131,8 +131,8 @@ const allocationOutcomes: Partial<Record<Allocation['status'], AllocationOutcome
         paint,
         `${id} could not be released${afterText(secondsBetween(operation?.created_at, allocation.status_since))}`,
       ),
-      ...indented(why, width),
-      ...indented(
+      ...wrapIndented(why, width),
+      ...wrapIndented(
         `${nextTrySentence(allocation, nowMs) ?? 'Slipway retries the release.'} Slipway keeps retrying, and the machine stays fenced until the release succeeds.`,
         width,
       ),
@@ -156,10 +156,10 @@ const allocationOutcomes: Partial<Record<Allocation['status'], AllocationOutcome
 function nodeOutcome(node: Node, exit: ExitName, context: RenderContext): string[] {
   const { paint, width, commandLine } = context;
   const text = `${node.node_id} is ${node.status}`;
-  if (exit === 'ok') return [goodLine(paint, text), ...indented(node.verdict?.reason, width)];
+  if (exit === 'ok') return [goodLine(paint, text), ...wrapIndented(node.verdict?.reason, width)];
   return [
     badLine(paint, text),
-    ...indented(node.verdict?.reason ?? node.fence_reason, width),
+    ...wrapIndented(node.verdict?.reason ?? node.fence_reason, width),
     ...detailLines([node.verdict && `rule ${node.verdict.rule}`], context),
     ...hintLines([['See what happened', commandLine('timeline', node.node_id)]], paint),
   ];
@@ -171,11 +171,11 @@ function operationOutcome(operation: Operation, exit: ExitName, context: Outcome
   const text = `${operation.workflow_id} (${operation.kind}) ${operation.status}${afterText(seconds)}`;
   const { message } = operation.progress;
   if (context.residue_count !== undefined) return unprovenLines(text, message, context.residue_count, context);
-  if (exit === 'ok') return [goodLine(paint, text), ...indented(message, width)];
+  if (exit === 'ok') return [goodLine(paint, text), ...wrapIndented(message, width)];
   const { error } = operation;
   return [
     badLine(paint, text),
-    ...indented(error?.message, width),
+    ...wrapIndented(error?.message, width),
     ...detailLines(
       [
         error?.code,
@@ -208,10 +208,10 @@ const statusOf = ({ allocation, node, operation }: Subject) =>
   allocation?.status ?? node?.status ?? operation?.status ?? 'not seen yet';
 
 /** Renders a wait that a timeout or Ctrl-C ended before the subject settled. */
-export function unfinishedLines(subject: Subject, target: Target, because: string, context: RenderContext): string[] {
+export function unfinishedLines(subject: Subject, target: Target, reason: string, context: RenderContext): string[] {
   const { paint, commandLine } = context;
   return [
-    `${paint('warn', '!')} ${paint('strong', `${because}: ${target.id} is ${statusOf(subject)} and continues`)}`,
+    `${paint('warn', '!')} ${paint('strong', `${reason}: ${target.id} is ${statusOf(subject)} and continues`)}`,
     ...hintLines(
       [
         ['Follow it again', commandLine('watch', target.id)],

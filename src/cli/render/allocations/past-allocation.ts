@@ -2,9 +2,9 @@
 import type { Allocation } from '../../../contract/allocation.ts';
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { Node } from '../../../contract/node.ts';
-import { allocationMeans } from '../../../lifecycle/deadlines/rescue-window.ts';
+import { describeAllocationStatus } from '../../../lifecycle/deadlines/rescue-window.ts';
 import { titleLine } from '../machines/node.ts';
-import { ageSince, formatDuration, formatMoment, relative } from '../text/duration.ts';
+import { formatAgeSince, formatDuration, formatMoment, formatRelative } from '../text/duration.ts';
 import { type Hint, hintLines, type RenderContext } from '../text/hints.ts';
 import { allocationTones } from '../text/palette.ts';
 import { type Fact, renderFacts } from '../text/table.ts';
@@ -41,9 +41,9 @@ export function pastAllocationLines(
   const facts: Fact[] = [
     ['released', formatMoment(released_at, nowMs)],
     ['by', request?.actor && printable(request.actor.name)],
-    ['requested', request && `${relative(request.at, nowMs)}: ${printable(request.summary)}`],
+    ['requested', request && `${formatRelative(request.at, nowMs)}: ${printable(request.summary)}`],
     ['because', reason === verdict?.reason ? null : printable(reason ?? '')],
-    ['verdict', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`],
+    ['verdict', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${formatRelative(verdict.at, nowMs)}]`],
     [
       'in use',
       active_at ? `for ${durationBetween(active_at, request?.at ?? released_at ?? allocation.status_since)}` : 'never',
@@ -56,10 +56,10 @@ export function pastAllocationLines(
       allocation.name,
       status,
       allocationTones[status],
-      `for ${ageSince(allocation.status_since, nowMs)}`,
+      `for ${formatAgeSince(allocation.status_since, nowMs)}`,
       context,
     ),
-    paint('quiet', `  ${allocationMeans(allocation, nowMs)}`),
+    paint('quiet', `  ${describeAllocationStatus(allocation, nowMs)}`),
     ...renderFacts(facts, context),
     '',
     ...hintLines(

@@ -3,7 +3,7 @@
  * `phase` and `elapsed_seconds` are guaranteed; every other field may be missing.
  */
 import type { Progress, ProgressPart } from '../../../contract/progress.ts';
-import { elapsed, usualRange } from '../text/duration.ts';
+import { formatElapsed, formatUsualRange } from '../text/duration.ts';
 import type { Paint, Tone } from '../text/palette.ts';
 import { displayWidth, printable, truncate } from '../text/text.ts';
 
@@ -52,15 +52,15 @@ const joinPieces = (...pieces: (string | false | null | undefined)[]) => pieces.
 /** With fewer recorded runs, the text says how many there are. */
 const fewSamples = 10;
 
-const times = (samples: number) => (samples === 1 ? 'once' : `${samples} times`);
+const timesText = (samples: number) => (samples === 1 ? 'once' : `${samples} times`);
 
 /** ` (usually 2–5 s)` from recorded runs; ` (5–10 min)` from the provider's typical times. */
 function expectation({ expected }: ReadableProgress): string {
   if (!expected) return '';
   const { p50_seconds, p90_seconds, samples } = expected;
-  if (samples === 0) return ` (${usualRange(p50_seconds, p90_seconds)})`;
-  const basis = samples < fewSamples ? `, seen ${times(samples)}` : '';
-  return ` (usually ${usualRange(p50_seconds, p90_seconds)}${basis})`;
+  if (samples === 0) return ` (${formatUsualRange(p50_seconds, p90_seconds)})`;
+  const basis = samples < fewSamples ? `, seen ${timesText(samples)}` : '';
+  return ` (usually ${formatUsualRange(p50_seconds, p90_seconds)}${basis})`;
 }
 
 /** `Step 3/5 · Registering (usually 2–5 s) · 4s` */
@@ -68,7 +68,7 @@ export const headline = (view: ProgressView): string =>
   joinPieces(
     stepNumber(view.progress),
     stepName(view.progress) + expectation(view.progress),
-    elapsed(stepElapsedNow(view)),
+    formatElapsed(stepElapsedNow(view)),
   );
 
 const filled = '━';
@@ -83,6 +83,9 @@ export function barLine(percent: number, width: number, paint: Paint, tone: Tone
   return paint(tone, done) + paint('quiet', empty.repeat(width - full - (halves % 2)));
 }
 
+/** A step is called slow if it is slower than this share of earlier runs. */
+const slowShare = 0.5;
+
 /** Says when the step is expected to end, or why it is late. */
 export function outlook(view: ProgressView): string {
   const { progress } = view;
@@ -90,15 +93,15 @@ export function outlook(view: ProgressView): string {
   const pieces: string[] = [];
   if (progress.retry_after_seconds !== undefined) {
     const remaining = progress.retry_after_seconds - secondsSinceUpdate(view);
-    pieces.push(remaining >= 1 ? `next try in ${elapsed(remaining)}` : 'trying again');
+    pieces.push(remaining >= 1 ? `next try in ${formatElapsed(remaining)}` : 'trying again');
   }
   if (progress.stalled) pieces.push('stalled: no progress for longer than usual');
   if (progress.eta_seconds !== null && progress.eta_seconds !== undefined) {
     const remaining = progress.eta_seconds - secondsSinceUpdate(view);
-    pieces.push(remaining >= 1 ? `about ${elapsed(remaining)} left` : 'should be done by now');
+    pieces.push(remaining >= 1 ? `about ${formatElapsed(remaining)} left` : 'should be done by now');
   }
   const slower = progress.slower_than ?? 0;
-  if (slower >= 0.5) pieces.push(`slower than ${Math.floor(slower * 100)} % of earlier runs of this step`);
+  if (slower >= slowShare) pieces.push(`slower than ${Math.floor(slower * 100)} % of earlier runs of this step`);
   return pieces.join(' · ');
 }
 
@@ -138,29 +141,32 @@ export function chipLines(parts: ProgressPart[], width: number, paint: Paint): s
 }
 
 const barTones: Partial<Record<Progress['status'], Tone>> = { failed: 'bad', succeeded: 'good', cancelled: 'quiet' };
+const minBarColumns = 5;
 const maxBarColumns = 30;
+/** Leaves room beside the bar for the percentage and the details. */
+const detailColumns = 30;
 
-/** The block that is redrawn in place: headline, bar, message and chips. */
+/** Renders the block that is redrawn in place: headline, bar, message and chips. */
 export function progressLines(view: ProgressView, fit: { width: number; paint: Paint }): string[] {
   const { progress, bar } = view;
   const { paint, width } = fit;
   const tone = barTones[progress.status] ?? 'busy';
   const lines = [paint('strong', truncate(headline(view), width))];
 
-  const so_far = isOver(progress) ? '' : `${elapsed(elapsedNow(view))} so far`;
+  const soFar = isOver(progress) ? '' : `${formatElapsed(elapsedNow(view))} so far`;
   if (bar) {
     const percent = `${Math.floor(bar.percent)} %`.padStart(5);
-    const barWidth = Math.max(5, Math.min(maxBarColumns, width - 30));
-    const details = truncate(joinPieces(so_far, outlook(view)), width - barWidth - percent.length - 3);
+    const barWidth = Math.max(minBarColumns, Math.min(maxBarColumns, width - detailColumns));
+    const details = truncate(joinPieces(soFar, outlook(view)), width - barWidth - percent.length - 3);
     lines.push(`${barLine(bar.percent, barWidth, paint, tone)} ${percent}  ${paint('quiet', details)}`.trimEnd());
-  } else lines.push(paint('quiet', truncate(joinPieces(so_far, outlook(view)), width)));
+  } else lines.push(paint('quiet', truncate(joinPieces(soFar, outlook(view)), width)));
 
   const message = printable(progress.error?.message ?? progress.message ?? '');
   if (message) lines.push(paint(progress.error ? 'bad' : undefined, truncate(message, width)));
   return [...lines.filter((line) => line !== ''), ...chipLines(progress.parts ?? [], width, paint)];
 }
 
-/** One line for output that cannot be redrawn. An equal line means no visible change. */
+/** Renders one line for output that cannot be redrawn. An equal line means no visible change. */
 export function changeLine(view: Omit<ProgressView, 'seen_seconds_ago'>): string {
   const { progress } = view;
   const waiting = progress.retry_after_seconds === undefined ? '' : 'waits to retry';

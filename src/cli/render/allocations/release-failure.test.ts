@@ -39,7 +39,7 @@ test('shows step, owner, reason and next try', () => {
   );
 });
 
-test('is one short phrase in a table cell', () => {
+test('renders a failed release as one short phrase in a table cell', () => {
   expect(failedReleaseConcern(failed, nowMs)).toBe('release failed at clean: clean exited with code 1; next try in 4m');
   expect(failedReleaseConcern({ ...overdue, retry_at: failed.status_since }, nowMs)).toBe(
     'release failed: its release is overdue (waited 60 s); next try now',

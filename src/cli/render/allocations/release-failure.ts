@@ -1,7 +1,7 @@
 /** Renders a failed release: the step, the owner, and the next try. */
 import type { Allocation } from '../../../contract/allocation.ts';
-import { age, elapsed, relative, secondsSince } from '../text/duration.ts';
-import { printable } from '../text/text.ts';
+import { formatAge, formatElapsed, formatRelative, secondsSince } from '../text/duration.ts';
+import { endSentence, printable } from '../text/text.ts';
 
 export interface ReleaseFailure {
   step: string | null;
@@ -38,20 +38,18 @@ function failureDetails({ progress, failure = progress?.error, reason, owner_lay
   };
 }
 
-const withFullStop = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
-
 /** `Slipway retries the release in 4m 31s (try 2).` */
 export function nextTrySentence({ retry_at, release_tries }: FailedRelease, nowMs: number): string | null {
   if (retry_at === null) return null;
   const secondsLeft = -secondsSince(retry_at, nowMs);
-  return `Slipway retries the release ${secondsLeft >= 1 ? `in ${elapsed(secondsLeft)}` : 'now'} (try ${release_tries + 1}).`;
+  return `Slipway retries the release ${secondsLeft >= 1 ? `in ${formatElapsed(secondsLeft)}` : 'now'} (try ${release_tries + 1}).`;
 }
 
 export function failedReleaseSentences(failed: FailedRelease, nowMs: number): string {
   const { step, owner, text } = failureDetails(failed);
   const at = step === null ? '' : ` at step ${step}`;
   return [
-    withFullStop(`Its release failed ${relative(failed.status_since, nowMs)}${at}${owner}: ${text}`),
+    endSentence(`Its release failed ${formatRelative(failed.status_since, nowMs)}${at}${owner}: ${text}`),
     nextTrySentence(failed, nowMs),
     'Remove the cause, or run retry-release now.',
   ]
@@ -65,5 +63,5 @@ export function failedReleaseConcern(failed: FailedRelease, nowMs: number): stri
   const why = `release failed${step === null ? '' : ` at ${step}`}: ${text}`;
   if (failed.retry_at === null) return why;
   const secondsLeft = -secondsSince(failed.retry_at, nowMs);
-  return `${why}; next try ${secondsLeft >= 1 ? `in ${age(secondsLeft)}` : 'now'}`;
+  return `${why}; next try ${secondsLeft >= 1 ? `in ${formatAge(secondsLeft)}` : 'now'}`;
 }

@@ -17,7 +17,7 @@ const context = {
 const deadline_at = '2026-01-01T12:45:00.000Z';
 const waiting = sampleAllocation({ status: 'requested', node_id: null, pool: 'gpu', deadline_at });
 
-const counted = (counts: Partial<Record<NodeStatus, number>>, pool = 'gpu'): FleetCounts['items'] =>
+const countsOf = (counts: Partial<Record<NodeStatus, number>>, pool = 'gpu'): FleetCounts['items'] =>
   Object.entries(counts).map(([status, nodes]) => ({
     ...{ pool, zone: null, status: status as NodeStatus, nodes, held: 0 },
   }));
@@ -28,13 +28,13 @@ const renderPool = (pool: Partial<Pool>, counts: FleetCounts['items'] = []) =>
 
 test('counts held machines and the statuses of the others, of this pool only', () => {
   const counts = [
-    ...counted({ ready: 2, degraded: 1, starting: 1, offline: 2, quarantined: 1 }),
-    ...counted({ ready: 7, failed: 7 }, 'other'),
+    ...countsOf({ ready: 2, degraded: 1, starting: 1, offline: 2, quarantined: 1 }),
+    ...countsOf({ ready: 7, failed: 7 }, 'other'),
   ];
   expect(renderPool({ nodes: { live: 7, free: 0 } }, counts)).toContain(
     'Pool gpu has 7 machines: 3 are held by other allocations, 1 is starting, 2 are offline, 1 is quarantined.',
   );
-  expect(renderPool({ nodes: { live: 2, free: 1 } }, counted({ ready: 2 }))).toContain(
+  expect(renderPool({ nodes: { live: 2, free: 1 } }, countsOf({ ready: 2 }))).toContain(
     'Pool gpu has 2 machines: 1 is held by other allocations, 1 is free, but degraded, with residue',
   );
   expect(renderPool({ nodes: { live: 0, free: 0 } })).toContain('Pool gpu has no machine.');
@@ -47,7 +47,7 @@ test.for<[string, Partial<Pool>, string, string]>([
   ['not full', { max_nodes: 2 }, 'There is room for a new machine', 'slipway brake'],
   ['without a limit', {}, 'There is room for a new machine', 'slipway brake'],
 ])('says whether a pool that is %s gets more machines, with a hint', ([, pool, sentence, hint]) => {
-  const text = renderPool({ nodes: { live: 1, free: 0 }, ...pool }, counted({ ready: 1 }));
+  const text = renderPool({ nodes: { live: 1, free: 0 }, ...pool }, countsOf({ ready: 1 }));
   expect(text).toContain(sentence);
   expect(text).toContain(hint);
   expect(text).toContain('slipway allocations --pool gpu');

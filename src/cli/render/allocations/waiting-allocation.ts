@@ -6,12 +6,12 @@ import type { Offer } from '../../../lifecycle/actions/action-table.ts';
 import type { AllocationActionName } from '../../../lifecycle/actions/allocation-actions.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import { availableActionLines } from '../machines/actions.ts';
-import { paragraph, readable, section, sentence, waitingSentence } from '../machines/explanation.ts';
+import { paragraph, section, toReadable, waitingSentence } from '../machines/explanation.ts';
 import { titleLine } from '../machines/node.ts';
-import { ageSince, momentInFull, relative, secondsSince } from '../text/duration.ts';
+import { formatAgeSince, formatRelative, momentInFull, secondsSince } from '../text/duration.ts';
 import { type Hint, hintLines, type RenderContext } from '../text/hints.ts';
 import { allocationTones } from '../text/palette.ts';
-import { printable } from '../text/text.ts';
+import { endSentence, printable } from '../text/text.ts';
 
 /** The size of the pool; `hidden` if the token may not read it. */
 export type PoolCapacity = { pool: Pool; counts: FleetCounts['items'] } | 'hidden' | 'deleted';
@@ -35,16 +35,18 @@ const statusWords: Partial<Record<NodeStatus, string>> = {
 const countPhrase = (count: number, words: string) =>
   count > 0 ? [`${count} ${count === 1 ? 'is' : 'are'} ${words}`] : [];
 
-function whyNoneIsFree(pool: Pool, counts: FleetCounts['items']): string {
-  const inStatus = (...wanted: NodeStatus[]) =>
+function capacitySentence(pool: Pool, counts: FleetCounts['items']): string {
+  const countInStatus = (...wanted: NodeStatus[]) =>
     counts
       .filter(({ pool: poolName, status }) => poolName === pool.name && wanted.includes(status))
       .reduce((sum, { nodes }) => sum + nodes, 0);
   const { live, free } = pool.nodes;
   if (live === 0) return `Pool ${pool.name} has no machine.`;
   const parts = [
-    ...countPhrase(Math.max(0, inStatus('ready', 'degraded') - free), 'held by other allocations'),
-    ...Object.entries(statusWords).flatMap(([status, words]) => countPhrase(inStatus(status as NodeStatus), words)),
+    ...countPhrase(Math.max(0, countInStatus('ready', 'degraded') - free), 'held by other allocations'),
+    ...Object.entries(statusWords).flatMap(([status, words]) =>
+      countPhrase(countInStatus(status as NodeStatus), words),
+    ),
     // These are free, but this allocation cannot use them; `slipway node` shows why.
     ...countPhrase(free, 'free, but degraded, with residue, or reserved for an earlier request'),
   ];
@@ -57,9 +59,9 @@ interface PoolText {
   hints: Hint[];
 }
 
-/** Whether the pool will get more machines, and how. */
-function growthOf({ name, driver, paused, max_nodes, nodes }: Pool, { commandLine }: RenderContext): PoolText {
-  const change = commandLine('apply', '-f', 'pools.yaml');
+/** Says whether the pool will get more machines, and how. */
+function growthText({ name, driver, paused, max_nodes, nodes }: Pool, { commandLine }: RenderContext): PoolText {
+  const applyCommand = commandLine('apply', '-f', 'pools.yaml');
   if (driver === 'external')
     return {
       text: 'Slipway does not launch machines for this pool: a machine must join, or an allocation must be released.',
@@ -68,12 +70,12 @@ function growthOf({ name, driver, paused, max_nodes, nodes }: Pool, { commandLin
   if (paused)
     return {
       text: 'The pool is paused, so no new machine is launched.',
-      hints: [['Unpause the pool (paused: false)', change]],
+      hints: [['Unpause the pool (paused: false)', applyCommand]],
     };
   if (max_nodes !== undefined && nodes.live >= max_nodes)
     return {
       text: `The pool may have at most ${max_nodes} (max_nodes): release an allocation, or raise the limit.`,
-      hints: [['Raise max_nodes', change]],
+      hints: [['Raise max_nodes', applyCommand]],
     };
   return {
     text: 'There is room for a new machine. Slipway launches it in turn, unless the brake holds launches back.',
@@ -94,9 +96,9 @@ function poolText(allocation: Allocation, capacity: PoolCapacity, context: Rende
       text: `Pool ${name} no longer exists.`,
       hints: [['Declare the pool again', commandLine('apply', '-f', 'pools.yaml')]],
     };
-  const growth = growthOf(capacity.pool, context);
+  const growth = growthText(capacity.pool, context);
   return {
-    text: `${whyNoneIsFree(capacity.pool, capacity.counts)} ${growth.text}`,
+    text: `${capacitySentence(capacity.pool, capacity.counts)} ${growth.text}`,
     hints: [
       ...growth.hints,
       ['See the machines of the pool', commandLine('nodes', '--pool', name)],
@@ -107,7 +109,7 @@ function poolText(allocation: Allocation, capacity: PoolCapacity, context: Rende
 
 function deadlineSentence({ deadline_at }: Allocation, nowMs: number): string {
   if (!deadline_at) return '';
-  const when = secondsSince(deadline_at, nowMs) < 0 ? relative(deadline_at, nowMs) : 'now';
+  const when = secondsSince(deadline_at, nowMs) < 0 ? formatRelative(deadline_at, nowMs) : 'now';
   return `Without a machine it fails ${when}, at ${momentInFull(deadline_at)}.`;
 }
 
@@ -118,20 +120,22 @@ export function waitingAllocationLines(
 ): string[] {
   const { nowMs, commandLine, paint } = context;
   const { allocation_id: id, name, pool, status, status_since, progress } = allocation;
-  const poolFacts = poolText(allocation, capacity, context);
+  const { text: poolSentences, hints: poolHints } = poolText(allocation, capacity, context);
   const sentences = [
     'It has no machine yet.',
-    progress?.message ? sentence(`Now: ${readable(progress.message)}`) : waitingSentence(`a machine of pool ${pool}`),
-    poolFacts.text,
+    progress?.message
+      ? endSentence(`Now: ${toReadable(progress.message)}`)
+      : waitingSentence(`a machine of pool ${pool}`),
+    poolSentences,
     deadlineSentence(allocation, nowMs),
   ];
   const hints: Hint[] = [
     ['Follow it until it gets a machine', commandLine('watch', id)],
-    ...poolFacts.hints,
+    ...poolHints,
     ['See what happened', commandLine('timeline', id)],
   ];
   return [
-    titleLine(id, name, status, allocationTones[status], `for ${ageSince(status_since, nowMs)}`, context),
+    titleLine(id, name, status, allocationTones[status], `for ${formatAgeSince(status_since, nowMs)}`, context),
     ...paragraph(sentences.filter(Boolean).join(' '), context),
     ...section('What you can do', [...hintLines(hints, paint), ...availableActionLines(id, actions, context)], context),
   ];

@@ -1,7 +1,7 @@
 /** Renders the result of verifying sealed evidence. */
 import type { EvidenceFault } from '../../../contract/evidence/evidence-seals.ts';
 import type { EvidenceReport } from '../../commands/evidence/verify-evidence.ts';
-import { counted } from '../text/text.ts';
+import { formatCount } from '../text/text.ts';
 
 const faultText: Record<EvidenceFault['code'], (fault: EvidenceFault) => string> = {
   row_deleted: ({ cursor }) => `row ${cursor} was deleted`,
@@ -44,17 +44,17 @@ function trustLines({ signed_by, pinned, trusted_keys }: EvidenceReport): string
 export function reportLines(report: EvidenceReport): string[] {
   const { faults, unlisted, rows, unsealed, head, sealed_from, cut_rows } = report;
   if (!head) return ['No evidence is sealed yet.'];
-  const more = Object.entries(unlisted).map(([name, count]) => `${name}: ${counted(count, 'more fault')}`);
+  const more = Object.entries(unlisted).map(([name, count]) => `${name}: ${formatCount(count, 'more fault')}`);
   const total = faults.length + Object.values(unlisted).reduce((sum, count) => sum + count, 0);
   return [
     ...faults.map(faultLine),
     ...more,
-    ...(total > 0 ? [`Evidence does not match its checkpoints: ${counted(total, 'fault')}.`] : []),
-    `${counted(rows, 'evidence row')} ${rows === 1 ? 'is' : 'are'} as sealed, in ${counted(head.position, 'checkpoint')} since ${sealed_from}.`,
-    ...(cut_rows > 0 ? [`${counted(cut_rows, 'row')} removed by signed retention cuts.`] : []),
+    ...(total > 0 ? [`Evidence does not match its checkpoints: ${formatCount(total, 'fault')}.`] : []),
+    `${formatCount(rows, 'evidence row')} ${rows === 1 ? 'is' : 'are'} as sealed, in ${formatCount(head.position, 'checkpoint')} since ${sealed_from}.`,
+    ...(cut_rows > 0 ? [`${formatCount(cut_rows, 'row')} removed by signed retention cuts.`] : []),
     ...(unsealed.rows > 0
       ? [
-          `${counted(unsealed.rows, 'newest row')} ${unsealed.rows === 1 ? 'is' : 'are'} not sealed yet, so nothing protects ${unsealed.rows === 1 ? 'it' : 'them'}.`,
+          `${formatCount(unsealed.rows, 'newest row')} ${unsealed.rows === 1 ? 'is' : 'are'} not sealed yet, so nothing protects ${unsealed.rows === 1 ? 'it' : 'them'}.`,
         ]
       : []),
     ...trustLines(report),

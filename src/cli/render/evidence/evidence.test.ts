@@ -1,6 +1,6 @@
 /** Checks that a timeline names the source of each statement, and removes escape sequences. */
 import { describe, expect, it } from 'vitest';
-import { printJson, printJsonLine, type Surface } from '../../terminal/terminal.ts';
+import { printJson, printJsonLine, type TerminalOutput } from '../../terminal/terminal.ts';
 import { sampleEvidence } from '../../testing/samples.ts';
 import { plain } from '../text/palette.ts';
 import { timelineLines } from './evidence.ts';
@@ -32,10 +32,10 @@ describe('a timeline', () => {
 
 it('prints JSON without anything that a terminal acts on', () => {
   const written: string[] = [];
-  const surface = { write: (text: string) => written.push(text) } as unknown as Surface;
+  const output = { write: (text: string) => written.push(text) } as unknown as TerminalOutput;
   const value = { summary: '\x1b[2J \u009b31m \x7f \u202ekcab', kept: 'Grüße 🚢' };
-  printJson(surface, value);
-  printJsonLine(surface, value);
+  printJson(output, value);
+  printJsonLine(output, value);
   for (const text of written) {
     expect(JSON.parse(text)).toEqual(value);
     expect(text.replaceAll('\n', '')).not.toMatch(unsafe);

@@ -7,7 +7,8 @@ import type { Fit } from '../text/table.ts';
 import { displayWidth, pad, printable, wrap } from '../text/text.ts';
 
 const dayOf = (at: string) => at.slice(0, 10);
-const timeOf = (at: string) => at.slice(11, 23).replace('Z', '').padEnd(12, ' ');
+const timeColumns = 12;
+const timeOf = (at: string) => at.slice(11, 23).replace('Z', '').padEnd(timeColumns);
 
 const layerTones: Partial<Record<Evidence['layer'], Tone>> = { rule: 'warn', operator: 'strong', transport: 'bad' };
 
@@ -37,7 +38,7 @@ const minSummaryColumns = 20;
 export function timelineLines(items: Evidence[], fit: Fit): string[] {
   const kindWidth = Math.max(0, ...items.map(({ kind }) => displayWidth(kind)));
   const layerWidth = Math.max(0, ...items.map(({ layer }) => layer.length));
-  const indentWidth = 12 + 2 + layerWidth + 2 + kindWidth + 2;
+  const indentWidth = timeColumns + 2 + layerWidth + 2 + kindWidth + 2;
   let heading = noHeading;
   return items.flatMap((item) => {
     const text = statementOf(item);

@@ -1,8 +1,8 @@
 /** Renders the diagnostics collected from a machine. */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { Operation } from '../../../contract/operation.ts';
-import { type Diagnostics, readDiagnostics, sizeWords } from '../../../lifecycle/findings/diagnostics.ts';
-import { elapsed, formatMoment } from '../text/duration.ts';
+import { type Diagnostics, formatSize, readDiagnostics } from '../../../lifecycle/findings/diagnostics.ts';
+import { formatElapsed, formatMoment } from '../text/duration.ts';
 import { hintLines, type RenderContext } from '../text/hints.ts';
 import { type Column, renderFacts, renderTable } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';
@@ -22,7 +22,7 @@ const processColumns: Column<Diagnostics['processes'][number]>[] = [
   { title: 'STATE', value: ({ state }) => printable(state), drop: 5 },
   {
     title: 'MEMORY',
-    value: ({ rss_bytes }) => (rss_bytes === null ? '' : sizeWords(rss_bytes)),
+    value: ({ rss_bytes }) => (rss_bytes === null ? '' : formatSize(rss_bytes)),
     align: 'right',
     drop: 6,
   },
@@ -31,7 +31,7 @@ const processColumns: Column<Diagnostics['processes'][number]>[] = [
 
 const stageColumns: Column<Diagnostics['boot_stages'][number]>[] = [
   { title: 'BOOT STAGE', value: ({ name }) => printable(name) },
-  { title: 'TOOK', value: ({ seconds }) => (seconds === null ? '' : elapsed(seconds)), align: 'right' },
+  { title: 'TOOK', value: ({ seconds }) => (seconds === null ? '' : formatElapsed(seconds)), align: 'right' },
 ];
 
 const lastLines = (all: string[], maxLines: number, { paint }: RenderContext): string[] => [
@@ -42,29 +42,29 @@ const lastLines = (all: string[], maxLines: number, { paint }: RenderContext): s
 const titledSection = (title: string, lines: string[], { paint }: RenderContext) =>
   lines.length > 0 ? ['', paint('strong', title), ...lines] : [];
 
-const table = <Row>(columns: Column<Row>[], rows: Row[], context: RenderContext) =>
+const tableLines = <Row>(columns: Column<Row>[], rows: Row[], context: RenderContext) =>
   rows.length > 0 ? renderTable(columns, rows, context) : [];
 
 function factLines(fact: Evidence, maxLines: number, context: RenderContext): string[] {
   const { host, processes, boot_stages, lines, attachments } = readDiagnostics(fact.data);
   const isMissing = fact.kind === 'evidence.missing';
-  const who = fact.layer === 'provider' ? 'Its provider' : 'Its agent';
+  const source = fact.layer === 'provider' ? 'Its provider' : 'Its agent';
   return [
     '',
-    ...wrap(isMissing ? printable(fact.summary) : `${who}: ${printable(fact.summary)}`, context.width).map((line) =>
+    ...wrap(isMissing ? printable(fact.summary) : `${source}: ${printable(fact.summary)}`, context.width).map((line) =>
       context.paint(isMissing ? 'warn' : 'strong', line),
     ),
     ...renderFacts(
       [
         ['at', formatMoment(fact.at, context.nowMs)],
         ['host', host && printable(host.name)],
-        ['up for', host && elapsed(host.uptime_seconds)],
+        ['up for', host && formatElapsed(host.uptime_seconds)],
         ['load', host?.load_average.map((each) => each.toFixed(2)).join(' ')],
       ],
       context,
     ),
-    ...titledSection('Processes', table(processColumns, processes, context), context),
-    ...titledSection('Boot stages', table(stageColumns, boot_stages, context), context),
+    ...titledSection('Processes', tableLines(processColumns, processes, context), context),
+    ...titledSection('Boot stages', tableLines(stageColumns, boot_stages, context), context),
     ...titledSection(
       'Last lines',
       lastLines(

@@ -8,23 +8,29 @@ import { progressLines, raiseBar } from '../allocations/progress.ts';
 import { failedReleaseSentences, isReleaseFailed, type ReleaseFailure } from '../allocations/release-failure.ts';
 import { statementOf } from '../evidence/evidence.ts';
 import { bothSides } from '../supervision/finding.ts';
-import { age, ageSince, elapsed, momentInFull, momentsInFull, relative, secondsSince } from '../text/duration.ts';
+import {
+  formatAge,
+  formatAgeSince,
+  formatElapsed,
+  formatRelative,
+  momentInFull,
+  momentsInFull,
+  secondsSince,
+} from '../text/duration.ts';
 import { hintLines, type RenderContext } from '../text/hints.ts';
 import type { Tone } from '../text/palette.ts';
 import { type Fact, renderFacts } from '../text/table.ts';
-import { printable, wrap } from '../text/text.ts';
+import { endSentence, printable, wrap } from '../text/text.ts';
 import { availableActionLines } from './actions.ts';
 import { heldSentences, wouldHaveSentence } from './held.ts';
 import { nodeTone, titleLine } from './node.ts';
 
 const indent = '  ';
 
-export const sentence = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
-
 export const paragraph = (text: string, { width, paint }: RenderContext, tone?: Tone): string[] =>
   wrap(printable(text), width - indent.length).map((line) => indent + paint(tone, line));
 
-export const readable = (text: string) => momentsInFull(printable(text));
+export const toReadable = (text: string) => momentsInFull(printable(text));
 
 const budgetSources: Record<BudgetSource, string> = {
   allocation: 'set by its allocation',
@@ -39,17 +45,17 @@ function deadlineSentence({ deadline_at, budget_seconds, budget_source }: Explan
   const budgetSentence =
     budget_seconds === null || budget_source === null
       ? ''
-      : ` Its budget is ${elapsed(budget_seconds)}, ${budgetSources[budget_source]}.`;
+      : ` Its budget is ${formatElapsed(budget_seconds)}, ${budgetSources[budget_source]}.`;
   const secondsPast = secondsSince(deadline_at, nowMs);
-  const until = `until ${momentInFull(deadline_at)}`;
+  const deadline = momentInFull(deadline_at);
   return secondsPast < 0
-    ? `It has ${age(-secondsPast)} left, ${until}.${budgetSentence}`
-    : `It is ${age(secondsPast)} overdue, ${until}.${budgetSentence}`;
+    ? `It has ${formatAge(-secondsPast)} left, until ${deadline}.${budgetSentence}`
+    : `It is ${formatAge(secondsPast)} overdue, since ${deadline}.${budgetSentence}`;
 }
 
-export const waitingSentence = (waiting_for: string): string => sentence(`It waits for ${readable(waiting_for)}`);
+export const waitingSentence = (waiting_for: string): string => endSentence(`It waits for ${toReadable(waiting_for)}`);
 
-/** With a verdict that is held or only observed, the meaning of the status may not be true. */
+/** The meaning of the status may not be true if a verdict is held or only observed. */
 const isInDoubt = ({ held, would_have }: Explanation) => held !== null || would_have !== null;
 
 /** True if the machine waits for the next try of its release. */
@@ -84,7 +90,7 @@ function summary(explanation: Explanation, node: Node, nowMs: number): string {
     .filter(Boolean)
     .join(', ');
   const sourceText = sources && ` [${sources}]`;
-  const became = `It became ${status} ${relative(because.at, nowMs)}`;
+  const became = `It became ${status} ${formatRelative(because.at, nowMs)}`;
   const failure =
     explanation.holder &&
     isReleaseFailed(explanation.holder) &&
@@ -93,9 +99,9 @@ function summary(explanation: Explanation, node: Node, nowMs: number): string {
     // The failure comes first; it makes the meaning of `cleaning` redundant.
     failure,
     !isInDoubt(explanation) && !isStuckInRelease(explanation) && explanation.means,
-    sentence(
+    endSentence(
       because.verdict && !isStuckInRelease(explanation)
-        ? `${became}: ${readable(because.verdict)}${sourceText}`
+        ? `${became}: ${toReadable(because.verdict)}${sourceText}`
         : became + sourceText,
     ),
     // The paragraph about a hold already says what the machine waits for.
@@ -104,26 +110,29 @@ function summary(explanation: Explanation, node: Node, nowMs: number): string {
       !isStuckInRelease(explanation) &&
       waitingSentence(explanation.waiting_for),
     deadlineSentence(explanation, nowMs),
-    node.last_seen_at && `Its last heartbeat was ${relative(node.last_seen_at, nowMs)}.`,
+    node.last_seen_at && `Its last heartbeat was ${formatRelative(node.last_seen_at, nowMs)}.`,
   ]
     .filter(Boolean)
     .join(' ');
 }
 
-/** Leaves out the passed moment of a held or observed verdict, and the end of the hold itself. */
+/** If the status is in doubt, leaves out steps that are due and the end of the hold. */
 const upcomingSteps = (explanation: Explanation, nowMs: number) =>
   explanation.next.filter(
     ({ at }) =>
       at === null || !isInDoubt(explanation) || (secondsSince(at, nowMs) < 0 && at !== explanation.held?.held_until),
   );
 
-const whenOf = (at: string | null, nowMs: number) => {
+const whenText = (at: string | null, nowMs: number) => {
   if (at === null) return 'any time';
-  return secondsSince(at, nowMs) < 0 ? relative(at, nowMs) : `due ${relative(at, nowMs)}`;
+  return secondsSince(at, nowMs) < 0 ? formatRelative(at, nowMs) : `due ${formatRelative(at, nowMs)}`;
 };
 
 const nextFacts = (explanation: Explanation, nowMs: number): Fact[] =>
-  upcomingSteps(explanation, nowMs).map((step) => [whenOf(step.at, nowMs), readable(`if ${step.if} → ${step.then}`)]);
+  upcomingSteps(explanation, nowMs).map((step) => [
+    whenText(step.at, nowMs),
+    toReadable(`if ${step.if} → ${step.then}`),
+  ]);
 
 /** Replaces consecutive facts of one kind by the last one and their count. */
 function groupByKind(evidence: Evidence[]): { last: Evidence; count: number }[] {
@@ -140,7 +149,7 @@ function groupByKind(evidence: Evidence[]): { last: Evidence; count: number }[] 
 
 const evidenceFacts = (evidence: Evidence[], nowMs: number): Fact[] =>
   groupByKind(evidence.toReversed()).map(({ last, count }) => [
-    relative(last.at, nowMs),
+    formatRelative(last.at, nowMs),
     momentsInFull(statementOf(last)) + (count > 1 ? `  (the last of ${count})` : ''),
   ]);
 
@@ -159,7 +168,7 @@ const changeHint = ({ findings }: Explanation, { commandLine }: RenderContext): 
     ? [['Change its pool first, then retry', commandLine('apply', '-f', 'pools.yaml')]]
     : [];
 
-export const whatToDoLines = (explanation: Explanation, context: RenderContext): string[] => [
+export const suggestionLines = (explanation: Explanation, context: RenderContext): string[] => [
   ...hintLines(changeHint(explanation, context), context.paint),
   ...availableActionLines(explanation.node_id, explanation.actions, context),
   ...hintLines(
@@ -190,11 +199,11 @@ const findingPrefixes: Record<Finding['kind'], string> = {
 export function explanationLines(explanation: Explanation, node: Node, context: RenderContext): string[] {
   const { nowMs } = context;
   const fit = { ...context, width: context.width - indent.length };
-  const since = `for ${ageSince(explanation.status_since, nowMs)}`;
+  const since = `for ${formatAgeSince(explanation.status_since, nowMs)}`;
   const warnings = [
     ...(explanation.held ? heldSentences(explanation.held, explanation.status, nowMs) : []),
     ...(explanation.would_have ? [wouldHaveSentence(explanation.would_have, nowMs)] : []),
-    ...explanation.findings.map((finding) => sentence(`${findingPrefixes[finding.kind]}: ${bothSides(finding)}`)),
+    ...explanation.findings.map((finding) => endSentence(`${findingPrefixes[finding.kind]}: ${bothSides(finding)}`)),
   ];
   return [
     titleLine(explanation.node_id, node.name, explanation.status, nodeTone(node), since, fit),
@@ -208,7 +217,7 @@ export function explanationLines(explanation: Explanation, node: Node, context: 
       paragraph(explanation.slow_stages.map(({ says }) => says).join('; '), fit).filter(isNotBlank),
       context,
     ),
-    ...section('What you can do', whatToDoLines(explanation, context), context),
+    ...section('What you can do', suggestionLines(explanation, context), context),
   ];
 }
 

@@ -4,7 +4,7 @@ import { countByStatus } from '../../terminal/print-listing.ts';
 import { type Fleet, isStuckInRelease, nodesInOrder, operationOn, unplacedAllocations } from '../../wait/fleet.ts';
 import { allocationColumns } from '../allocations/allocation.ts';
 import { failedReleaseConcern } from '../allocations/release-failure.ts';
-import { ageSince } from '../text/duration.ts';
+import { formatAgeSince } from '../text/duration.ts';
 import { type Column, type Fit, renderTable } from '../text/table.ts';
 import { printable, truncate } from '../text/text.ts';
 import { nodeConcern, nodeTone } from './node.ts';
@@ -34,7 +34,7 @@ const columns = (fleet: Fleet, nowMs: number, isWhole: boolean): Column<Node>[] 
   { title: 'NAME', value: (node) => node.name, shrinks_to: 8, drop: 3 },
   { title: 'POOL', value: (node) => node.pool, shrinks_to: 6, drop: 2 },
   { title: 'STATUS', value: (node) => node.status, tone: nodeTone },
-  { title: 'FOR', value: (node) => ageSince(node.status_since, nowMs), align: 'right' },
+  { title: 'FOR', value: (node) => formatAgeSince(node.status_since, nowMs), align: 'right' },
   {
     title: 'DOING',
     value: (node) => activityOf(fleet, node, nowMs),

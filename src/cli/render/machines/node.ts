@@ -1,14 +1,21 @@
 /** Renders nodes as table columns, one node in full, and one node at an earlier moment. */
 import type { Node, NodeState } from '../../../contract/node.ts';
 import type { Explanation } from '../../../contract/supervision/explanation.ts';
-import { nodeStatuses, shownOccupancy } from '../../../lifecycle/model/states.ts';
+import { displayOccupancy, nodeStatuses } from '../../../lifecycle/model/states.ts';
 import {
   type FailedRelease,
   failedReleaseConcern,
   isReleaseFailed,
   nextTrySentence,
 } from '../allocations/release-failure.ts';
-import { age, ageSince, formatMoment, momentInFull, relative, secondsSince } from '../text/duration.ts';
+import {
+  formatAge,
+  formatAgeSince,
+  formatMoment,
+  formatRelative,
+  momentInFull,
+  secondsSince,
+} from '../text/duration.ts';
 import { nodeTones, type Tone } from '../text/palette.ts';
 import { type Column, type Fact, type Fit, renderFacts } from '../text/table.ts';
 import { printable } from '../text/text.ts';
@@ -30,7 +37,7 @@ export function nodeConcern(node: Node, nowMs: number, failed?: FailedRelease): 
   const secondsLeft = deadline ? -secondsSince(deadline, nowMs) : null;
   return [
     node.waiting_for && `waits for ${printable(node.waiting_for)}`,
-    secondsLeft !== null && (secondsLeft > 0 ? `${age(secondsLeft)} left` : 'overdue'),
+    secondsLeft !== null && (secondsLeft > 0 ? `${formatAge(secondsLeft)} left` : 'overdue'),
   ]
     .filter(Boolean)
     .join(', ');
@@ -44,9 +51,9 @@ export const nodeColumns = (nowMs: number, failedReleases: ReadonlyMap<string, F
   { title: 'NAME', value: (node) => node.name, shrinks_to: 8, drop: 3 },
   { title: 'POOL', value: (node) => node.pool, shrinks_to: 6, drop: 2 },
   { title: 'STATUS', value: (node) => node.status, tone: nodeTone },
-  { title: 'FOR', value: (node) => ageSince(node.status_since, nowMs), align: 'right' },
-  { title: 'SEEN', value: (node) => ageSince(node.last_seen_at, nowMs), align: 'right', drop: 6 },
-  { title: 'USE', value: (node) => shownOccupancy(node) ?? '', drop: 7 },
+  { title: 'FOR', value: (node) => formatAgeSince(node.status_since, nowMs), align: 'right' },
+  { title: 'SEEN', value: (node) => formatAgeSince(node.last_seen_at, nowMs), align: 'right', drop: 6 },
+  { title: 'USE', value: (node) => displayOccupancy(node) ?? '', drop: 7 },
   {
     title: 'WHY',
     value: (node) => nodeConcern(node, nowMs, failedReleases.get(node.allocation_id ?? '')),
@@ -84,11 +91,14 @@ export function nodeLines(node: Node, explanation: Explanation, nowMs: number, f
   const budget = node.budget_seconds === null ? '' : ` · budget ${node.budget_seconds} s from ${node.budget_source}`;
   const facts: Fact[] = [
     ['pool', node.pool + (node.zone ? `  zone ${node.zone}` : '')],
-    ['use', shownOccupancy(node)],
+    ['use', displayOccupancy(node)],
     ['allocation', node.allocation_id],
     ['operation', node.workflow_id],
     ['instance', node.node_instance_id],
-    ['because', because.verdict && `${printable(because.verdict)}  [${because.rule}, ${relative(because.at, nowMs)}]`],
+    [
+      'because',
+      because.verdict && `${printable(because.verdict)}  [${because.rule}, ${formatRelative(because.at, nowMs)}]`,
+    ],
     ['by', by && printable(by)],
     ['release', failed && failedReleaseConcern({ ...failed, retry_at: null }, nowMs), 'bad'],
     ['owner', because.owner],
@@ -102,13 +112,16 @@ export function nodeLines(node: Node, explanation: Explanation, nowMs: number, f
     ['last seen', formatMoment(node.last_seen_at, nowMs)],
     ['registered', formatMoment(node.registered_at, nowMs)],
     ['report', reportText(node.reported) && printable(reportText(node.reported) ?? '')],
-    ['upstream', node.observed && `${printable(node.observed.state)}  (seen ${relative(node.observed.at, nowMs)})`],
+    [
+      'upstream',
+      node.observed && `${printable(node.observed.state)}  (seen ${formatRelative(node.observed.at, nowMs)})`,
+    ],
     ['endpoint', node.endpoint && printable(node.endpoint)],
     ['restarts', node.restarts > 0 ? String(node.restarts) : null],
     ['labels', printable(labelText(node.labels))],
     ['created', formatMoment(node.created_at, nowMs)],
   ];
-  const since = `for ${ageSince(node.status_since, nowMs)}`;
+  const since = `for ${formatAgeSince(node.status_since, nowMs)}`;
   return [
     titleLine(node.node_id, node.name, node.status, nodeTones[node.status], since, fit),
     fit.paint('quiet', `  ${nodeStatuses[node.status].means}`),
@@ -125,7 +138,7 @@ export function stateLines(state: NodeState, fit: Fit): string[] {
     ['allocation', state.allocation_id],
     ['operation', state.workflow_id],
     ['instance', state.node_instance_id],
-    ['because', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, thenMs)}]`],
+    ['because', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${formatRelative(verdict.at, thenMs)}]`],
     ['fenced', state.fenced ? printable(state.fence_reason ?? 'yes') : null, 'warn'],
     ['held', state.held && heldFact(state.held, thenMs), 'warn'],
     ['would have', state.would_have && wouldHaveFact(state.would_have, thenMs), 'warn'],
@@ -133,10 +146,13 @@ export function stateLines(state: NodeState, fit: Fit): string[] {
     ['deadline', formatMoment(state.deadline_at, thenMs)],
     ['registered', formatMoment(state.registered_at, thenMs)],
     ['report', state.reported_status],
-    ['upstream', state.observed && `${printable(state.observed.state)}  (seen ${relative(state.observed.at, thenMs)})`],
+    [
+      'upstream',
+      state.observed && `${printable(state.observed.state)}  (seen ${formatRelative(state.observed.at, thenMs)})`,
+    ],
     ['endpoint', state.endpoint && printable(state.endpoint)],
   ];
-  const since = `for ${ageSince(state.status_since, thenMs)}`;
+  const since = `for ${formatAgeSince(state.status_since, thenMs)}`;
   return [
     titleLine(state.node_id, state.name, state.status, nodeTones[state.status], since, fit),
     fit.paint('quiet', `  At ${momentInFull(state.at)}, from evidence.`),

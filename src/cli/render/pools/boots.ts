@@ -2,8 +2,8 @@
 import type { BootPhase, PoolBoots } from '../../../contract/supervision/boots.ts';
 import { stratumWords } from '../../../lifecycle/boots/learned-budget.ts';
 import { hasArrived } from '../../../lifecycle/boots/survival.ts';
-import { inSeconds, sourceWords, tooSlowWords } from '../../../lifecycle/boots/what-if-words.ts';
-import { momentsInFull, relative } from '../text/duration.ts';
+import { formatSeconds, sourceWords, tooSlowWords } from '../../../lifecycle/boots/what-if-words.ts';
+import { formatRelative, momentsInFull } from '../text/duration.ts';
 import { hintLines, type RenderContext } from '../text/hints.ts';
 import { type Fact, renderFacts } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';
@@ -19,8 +19,13 @@ const phaseSpans: Record<BootPhase['phase'], string> = {
   start: 'from registration until the machine is ready',
 };
 
-const tallPlot = 12;
-const flatPlot = 7;
+const tallPlotRows = 12;
+const flatPlotRows = 7;
+
+/** The same margin as for a learned budget. */
+const suggestedMargin = 1.5;
+/** A budget that fails more healthy boots than this share is shown as a warning. */
+const worryingShare = 0.01;
 
 type Quantile = 'p50' | 'p90' | 'p99';
 const quantileNames: [Quantile, string][] = [
@@ -32,44 +37,48 @@ const quantileNames: [Quantile, string][] = [
 /** With few slow boots the upper end of the band is unknown. */
 function bandText(low_seconds: number | null, high_seconds: number | null): string {
   if (low_seconds === null) return '';
-  const low = inSeconds(low_seconds);
-  return `(95 % sure: ${high_seconds === null ? `at least ${low}` : `${low} to ${inSeconds(high_seconds)}`})`;
+  const low = formatSeconds(low_seconds);
+  return `(95 % sure: ${high_seconds === null ? `at least ${low}` : `${low} to ${formatSeconds(high_seconds)}`})`;
 }
 
 function quantileFact(phase: BootPhase, quantile: Quantile, name: string): Fact {
   const seconds = phase[`${quantile}_seconds`];
   if (seconds === null) return [name, null];
   const { low_seconds, high_seconds } = phase.bands[quantile];
-  return [name, [inSeconds(seconds), bandText(low_seconds, high_seconds)].join('  ').trimEnd()];
+  return [name, [formatSeconds(seconds), bandText(low_seconds, high_seconds)].join('  ').trimEnd()];
 }
 
 function tooSlowFact({ predicted_false_kill_share: predicted, samples }: BootPhase): Fact {
   if (!predicted) return ['over the budget', null];
   const words = tooSlowWords(predicted, samples.filter(hasArrived).length);
-  return ['over the budget', words, predicted.share > 0.01 ? 'warn' : undefined];
+  return ['over the budget', words, predicted.share > worryingShare ? 'warn' : undefined];
 }
 
 const budgetText = ({ budget_seconds, budget_source, rescue_seconds }: BootPhase): string =>
-  `${inSeconds(budget_seconds)}, ${sourceWords[budget_source]}; a boot up to ${inSeconds(rescue_seconds)} later is rescued`;
+  `${formatSeconds(budget_seconds)}, ${sourceWords[budget_source]}; a boot up to ${formatSeconds(rescue_seconds)} later is rescued`;
 
 /** Says which policy the budget has, and what a learned budget was learned from. */
 function policyFacts({ policy, learning, budget_seconds }: BootPhase, { nowMs }: RenderContext): Fact[] {
   if (policy === 'fixed') return [['policy', 'fixed: the budget stays until someone changes it']];
   if (!learning) return [['policy', 'learned: recorded boots move it; not computed yet']];
   const { aim_seconds, because, stratum, considered_at, frozen } = learning;
-  const aim = aim_seconds === budget_seconds ? '' : `; moving to ${inSeconds(aim_seconds)}`;
+  const aim = aim_seconds === budget_seconds ? '' : `; moving to ${formatSeconds(aim_seconds)}`;
   return [
     ['policy', `learned: recorded boots move it, by at most 25 % a day${aim}`],
     ['because', printable(because)],
     ['learned from', stratum && stratumWords[stratum]],
-    ['considered', relative(considered_at, nowMs)],
+    ['considered', formatRelative(considered_at, nowMs)],
     ['frozen', frozen && momentsInFull(printable(frozen)), 'warn'],
   ];
 }
 
 function sinceChangeFact({ since_change: { at, boots, late, killed } }: BootPhase, { nowMs }: RenderContext): Fact {
   const parts = [`${boots} ${boots === 1 ? 'boot' : 'boots'}`, `${late} late`, `${killed} failed for good`];
-  return ['since the change', `${parts.join(', ')}  (${relative(at, nowMs)})`, late + killed > 0 ? 'warn' : undefined];
+  return [
+    'since the change',
+    `${parts.join(', ')}  (${formatRelative(at, nowMs)})`,
+    late + killed > 0 ? 'warn' : undefined,
+  ];
 }
 
 const countText = ({ samples, running }: BootPhase): string => {
@@ -95,7 +104,7 @@ function phaseLines(pool: string, phase: BootPhase, rows: number, context: Boots
     ];
   const { survival, budget_seconds } = phase;
   const seconds = phase.samples.map((sample) => sample.seconds);
-  const budgetToTry = Math.round((phase.p99_seconds ?? budget_seconds) * 1.5);
+  const budgetToTry = Math.round((phase.p99_seconds ?? budget_seconds) * suggestedMargin);
   const forPhase = phase.phase === 'provision' ? [] : ['--phase', phase.phase];
   return [
     title,
@@ -123,19 +132,19 @@ function phaseLines(pool: string, phase: BootPhase, rows: number, context: Boots
 
 const legend = 'curve: the share of boots in progress · ░ its 95 % confidence band · ┃ the budget';
 
-function makeLine({ make: { image, since, generation } }: PoolBoots, { nowMs }: RenderContext): string {
-  const what = image === null ? 'its image, spec and class' : `image ${printable(image)}, its spec and class`;
-  return `The pool (${what}) last changed ${relative(since, nowMs)}, with generation ${generation}.`;
+function lastChangeLine({ make: { image, since, generation } }: PoolBoots, { nowMs }: RenderContext): string {
+  const parts = image === null ? 'its image, spec and class' : `image ${printable(image)}, its spec and class`;
+  return `The pool (${parts}) last changed ${formatRelative(since, nowMs)}, with generation ${generation}.`;
 }
 
 export function bootsLines(boots: PoolBoots, phases: readonly BootPhase[], context: BootsContext): string[] {
   const { paint, drawsPlots } = context;
-  const rows = phases.length === 1 ? tallPlot : flatPlot;
+  const rows = phases.length === 1 ? tallPlotRows : flatPlotRows;
   const hasPlot = drawsPlots && phases.some(({ samples }) => samples.length > 0);
   return [
-    ...phases.flatMap((phase, at) => [...(at > 0 ? [''] : []), ...phaseLines(boots.pool, phase, rows, context)]),
+    ...phases.flatMap((phase, i) => [...(i > 0 ? [''] : []), ...phaseLines(boots.pool, phase, rows, context)]),
     '',
-    ...wrap(makeLine(boots, context), context.width).map((line) => paint('quiet', line)),
+    ...wrap(lastChangeLine(boots, context), context.width).map((line) => paint('quiet', line)),
     ...(hasPlot ? wrap(legend, context.width).map((line) => paint('quiet', line)) : []),
   ];
 }

@@ -3,11 +3,11 @@
  */
 import type { ReplayDifference, ReplayedPool, ReplayReply } from '../../../contract/supervision/replay.ts';
 import { type DifferenceKind, differenceKinds } from '../../../lifecycle/replay/difference.ts';
-import { elapsed, formatUsual, momentInFull, momentsInFull } from '../text/duration.ts';
+import { formatElapsed, formatUsual, momentInFull, momentsInFull } from '../text/duration.ts';
 import { hintLines } from '../text/hints.ts';
 import type { Tone } from '../text/palette.ts';
 import { type Column, type Fit, renderTable } from '../text/table.ts';
-import { counted, printable, wrap } from '../text/text.ts';
+import { formatCount, printable, wrap } from '../text/text.ts';
 
 interface ReplayContext extends Fit {
   /** The maximum number of differences to list per pool. */
@@ -54,10 +54,10 @@ function headline(pool: ReplayedPool, { paint, width }: ReplayContext): string[]
   const { decisions, otherwise, boots, absences } = pool;
   const name = paint('strong', pool.pool);
   if (decisions === 0) return [`${paint('quiet', '·')} ${name}: nothing is recorded.`];
-  const record = `${counted(boots, 'boot phase')}, ${counted(absences, 'absence')}`;
+  const record = `${formatCount(boots, 'boot phase')}, ${formatCount(absences, 'absence')}`;
   if (otherwise === 0) return [`${paint('good', '✔')} ${name}: no decision would differ (${record} recorded).`];
   const isBad = pool.kinds.some((each) => weightOf(each) === 'bad');
-  const sum = `${otherwise} of ${counted(decisions, 'decision')} would differ`;
+  const sum = `${otherwise} of ${formatCount(decisions, 'decision')} would differ`;
   return [
     `${isBad ? paint('bad', '✖') : paint('warn', '!')} ${name}: ${paint('strong', sum)} (${record} recorded):`,
     ...totals(pool).flatMap((total) =>
@@ -71,7 +71,7 @@ function wouldBe(difference: ReplayDifference): string {
   const { verdict } = difference.would_be;
   const later = secondsLater(difference);
   if (later === null || Math.abs(later) < 1) return verdict;
-  return `${verdict} ${elapsed(Math.abs(later))} ${later > 0 ? 'later' : 'sooner'}`;
+  return `${verdict} ${formatElapsed(Math.abs(later))} ${later > 0 ? 'later' : 'sooner'}`;
 }
 
 const reasonText = ({ would_be, sure }: ReplayDifference): string =>

@@ -4,7 +4,7 @@
  */
 import { type DurationScale, marksOn, placeOf, scaleOver, secondsAt } from '../../../base/duration-scale.ts';
 import type { BootPhase } from '../../../contract/supervision/boots.ts';
-import { inSeconds } from '../../../lifecycle/boots/what-if-words.ts';
+import { formatSeconds } from '../../../lifecycle/boots/what-if-words.ts';
 import type { Tone } from '../text/palette.ts';
 import type { Fit } from '../text/table.ts';
 import { padStart } from '../text/text.ts';
@@ -24,6 +24,7 @@ const dotBits = [
 const brailleBase = 0x2800;
 const heights = ' ▁▂▃▄▅▆▇█';
 
+const minPlotColumns = 20;
 const maxColumns = 96;
 const labelWidth = 6;
 
@@ -117,7 +118,7 @@ function axis(canvas: Canvas): [line: string, labels: string] {
 /** Draws the label of the budget: right of its line if it fits there, or else left of it. */
 function budgetLabel(canvas: Canvas): string {
   const column = columnOf(canvas, canvas.plot.budget_seconds);
-  const text = `budget ${inSeconds(canvas.plot.budget_seconds)}`;
+  const text = `budget ${formatSeconds(canvas.plot.budget_seconds)}`;
   const isLeft = column + 2 + text.length > canvas.columns;
   return isLeft ? `${padStart(text, column - 1)} ▼` : `${' '.repeat(column)}▼ ${text}`;
 }
@@ -135,7 +136,7 @@ function paintCells(cells: readonly Cell[], { paint }: Fit): string {
 
 export function survivalPlot(plot: Plot, rows: number, fit: Fit): string[] {
   const scale = scaleOver([...plot.seconds, plot.budget_seconds]);
-  const columns = Math.max(20, Math.min(maxColumns, fit.width) - labelWidth - 2);
+  const columns = Math.max(minPlotColumns, Math.min(maxColumns, fit.width) - labelWidth - 2);
   const canvas: Canvas = { plot, scale, columns, rows };
   const label = (text: string) => fit.paint('quiet', padStart(text, labelWidth));
   const shares = new Map([

@@ -4,14 +4,14 @@
  */
 import type { WhatIf } from '../../../contract/supervision/boots.ts';
 import {
+  formatSeconds,
   headlineOf,
-  inSeconds,
   predictedSentence,
   sourceWords,
   stuckSentence,
   undecidedSentence,
 } from '../../../lifecycle/boots/what-if-words.ts';
-import { momentInFull, relative } from '../text/duration.ts';
+import { formatRelative, momentInFull } from '../text/duration.ts';
 import { hintLines, type RenderContext } from '../text/hints.ts';
 import { type Column, renderTable } from '../text/table.ts';
 import { wrap } from '../text/text.ts';
@@ -21,8 +21,8 @@ type Stuck = WhatIf['stuck'][number];
 
 const killColumns = (nowMs: number): Column<FalseKill>[] => [
   { title: 'NODE', value: ({ node_id }) => node_id },
-  { title: 'TOOK', value: ({ seconds }) => inSeconds(seconds), align: 'right' },
-  { title: 'OVER BY', value: ({ over_seconds }) => inSeconds(over_seconds), align: 'right' },
+  { title: 'TOOK', value: ({ seconds }) => formatSeconds(seconds), align: 'right' },
+  { title: 'OVER BY', value: ({ over_seconds }) => formatSeconds(over_seconds), align: 'right' },
   {
     title: 'RESULT',
     value: ({ rescued }) => (rescued ? 'rescued' : 'lost'),
@@ -30,28 +30,33 @@ const killColumns = (nowMs: number): Column<FalseKill>[] => [
   },
   {
     title: 'BUDGET IT HAD',
-    value: ({ budget_seconds }) => (budget_seconds === null ? '' : inSeconds(budget_seconds)),
+    value: ({ budget_seconds }) => (budget_seconds === null ? '' : formatSeconds(budget_seconds)),
     align: 'right',
     drop: 2,
   },
-  { title: 'WHEN', value: ({ at }) => relative(at, nowMs), align: 'right', drop: 1 },
+  { title: 'WHEN', value: ({ at }) => formatRelative(at, nowMs), align: 'right', drop: 1 },
 ];
 
+/** `formatSeconds` would print a smaller difference as zero. */
+const minDifferenceSeconds = 0.05;
+
 const differenceText = (seconds: number) =>
-  Math.abs(seconds) < 0.05 ? 'at the same time' : `${inSeconds(Math.abs(seconds))} ${seconds > 0 ? 'sooner' : 'later'}`;
+  Math.abs(seconds) < minDifferenceSeconds
+    ? 'at the same time'
+    : `${formatSeconds(Math.abs(seconds))} ${seconds > 0 ? 'sooner' : 'later'}`;
 
 const stuckColumns = (nowMs: number): Column<Stuck>[] => [
   { title: 'NODE', value: ({ node_id }) => node_id },
-  { title: 'WAITED FOR', value: ({ seconds }) => inSeconds(seconds), align: 'right' },
+  { title: 'WAITED FOR', value: ({ seconds }) => formatSeconds(seconds), align: 'right' },
   { title: 'FOUND', value: ({ sooner_seconds }) => differenceText(sooner_seconds), align: 'right' },
-  { title: 'WHEN', value: ({ at }) => relative(at, nowMs), align: 'right', drop: 1 },
+  { title: 'WHEN', value: ({ at }) => formatRelative(at, nowMs), align: 'right', drop: 1 },
 ];
 
 const maxStuck = 10;
 
-function section<Row>(title: string, columns: Column<Row>[], rows: Row[], all: number, context: RenderContext) {
+function section<Row>(title: string, columns: Column<Row>[], rows: Row[], total: number, context: RenderContext) {
   if (rows.length === 0) return [];
-  const more = all - rows.length;
+  const more = total - rows.length;
   return [
     '',
     context.paint('strong', title),
@@ -63,14 +68,14 @@ function section<Row>(title: string, columns: Column<Row>[], rows: Row[], all: n
 function currentBudgetSentence({ current, budget_seconds, boots }: WhatIf): string {
   const { budget_seconds: currentSeconds, budget_source, false_kill_count } = current;
   const source = sourceWords[budget_source];
-  if (boots === 0) return `The current budget is ${inSeconds(currentSeconds)}, ${source}.`;
+  if (boots === 0) return `The current budget is ${formatSeconds(currentSeconds)}, ${source}.`;
   if (currentSeconds === budget_seconds) return `This is the current budget, ${source}.`;
-  return `The current budget (${inSeconds(currentSeconds)}, ${source}) would have failed ${false_kill_count || 'none'} of the boots that arrived.`;
+  return `The current budget (${formatSeconds(currentSeconds)}, ${source}) would have failed ${false_kill_count || 'none'} of the boots that arrived.`;
 }
 
 function basisSentence({ boots, oldest_at }: WhatIf, { nowMs }: RenderContext): string {
   if (oldest_at === null) return '';
-  return `Based on ${boots === 1 ? '1 boot' : `${boots} boots`} recorded since ${momentInFull(oldest_at)} (${relative(oldest_at, nowMs)}).`;
+  return `Based on ${boots === 1 ? '1 boot' : `${boots} boots`} recorded since ${momentInFull(oldest_at)} (${formatRelative(oldest_at, nowMs)}).`;
 }
 
 export function whatIfLines(answer: WhatIf, context: RenderContext): string[] {

@@ -1,6 +1,13 @@
 /** Renders the brake: holds, maintenance windows, and gaps of the control plane. */
 import type { Brake } from '../../../contract/supervision/supervision.ts';
-import { age, ageSince, formatDuration, momentInFull, relative, secondsSince } from '../text/duration.ts';
+import {
+  formatAge,
+  formatAgeSince,
+  formatDuration,
+  formatRelative,
+  momentInFull,
+  secondsSince,
+} from '../text/duration.ts';
 import { hintLines, type RenderContext } from '../text/hints.ts';
 import { type Column, type Fact, renderFacts, renderTable } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';
@@ -25,9 +32,9 @@ const scopeText = ({ scope, name }: Hold) => `${scope} ${name}`;
 
 function holdLines(hold: Hold, context: RenderContext): string[] {
   const { paint, width, nowMs, commandLine } = context;
-  const until = `Until ${momentInFull(hold.held_until)} (${relative(hold.held_until, nowMs)}), ${endTexts[hold.effect]}.`;
+  const until = `Until ${momentInFull(hold.held_until)} (${formatRelative(hold.held_until, nowMs)}), ${endTexts[hold.effect]}.`;
   return [
-    `${paint('warn', '!')} ${paint('strong', `${hold.rule} in ${scopeText(hold)}`)}, for ${ageSince(hold.since, nowMs)}`,
+    `${paint('warn', '!')} ${paint('strong', `${hold.rule} in ${scopeText(hold)}`)}, for ${formatAgeSince(hold.since, nowMs)}`,
     ...[`${printable(hold.reason)}.`, `${effects[hold.effect]} ${until}`].flatMap((text) =>
       wrap(text, width - 2).map((line) => `  ${line}`),
     ),
@@ -40,20 +47,20 @@ function holdLines(hold: Hold, context: RenderContext): string[] {
 
 const endOf = (hold: Hold, nowMs: number) => {
   if (hold.resumed_at)
-    return `released ${relative(hold.resumed_at, nowMs)} by ${printable(hold.resumed_by?.name ?? 'an unknown actor')}`;
-  return hold.ended_at ? `ended ${relative(hold.ended_at, nowMs)}` : '';
+    return `released ${formatRelative(hold.resumed_at, nowMs)} by ${printable(hold.resumed_by?.name ?? 'an unknown actor')}`;
+  return hold.ended_at ? `ended ${formatRelative(hold.ended_at, nowMs)}` : '';
 };
 
 const pastColumns = (nowMs: number): Column<Hold>[] => [
   { title: 'RULE', value: (hold) => hold.rule },
   { title: 'WHERE', value: scopeText, shrinks_to: 12 },
-  { title: 'BEGAN', value: (hold) => relative(hold.since, nowMs) },
+  { title: 'BEGAN', value: (hold) => formatRelative(hold.since, nowMs) },
   { title: 'END', value: (hold) => endOf(hold, nowMs), shrinks_to: 12 },
   { title: 'WHY', value: (hold) => printable(hold.reason), drop: 5, below: true },
 ];
 
 const gapColumns = (nowMs: number): Column<Gap>[] => [
-  { title: 'ENDED', value: (gap) => relative(gap.ended_at, nowMs) },
+  { title: 'ENDED', value: (gap) => formatRelative(gap.ended_at, nowMs) },
   { title: 'LASTED', value: (gap) => formatDuration(gap.seconds), align: 'right' },
   { title: 'DEADLINES MOVED', value: (gap) => String(gap.deadlines_moved), align: 'right' },
   { title: 'WHY', value: (gap) => printable(gap.cause), drop: 5, below: true },
@@ -61,7 +68,7 @@ const gapColumns = (nowMs: number): Column<Gap>[] => [
 
 const maxPast = 5;
 
-const titled = (title: string, lines: string[], { paint }: RenderContext): string[] =>
+const titledSection = (title: string, lines: string[], { paint }: RenderContext): string[] =>
   lines.length === 0 ? [] : ['', paint('strong', title), ...lines];
 
 /** Renders the newest rows, and the number of the others. */
@@ -81,7 +88,7 @@ function heartbeatLag({ heard_through, at }: Brake): string {
   if (lagSeconds === null) return 'No replica has reported its heartbeats yet.';
   return lagSeconds < normalLagSeconds
     ? 'All heartbeats are processed.'
-    : `Heartbeats of the last ${age(lagSeconds)} are not processed yet; no machine goes offline because of that.`;
+    : `Heartbeats of the last ${formatAge(lagSeconds)} are not processed yet; no machine goes offline because of that.`;
 }
 
 function headline(brake: Brake, { paint }: RenderContext): string {
@@ -107,9 +114,9 @@ export function brakeLines(brake: Brake, context: RenderContext): string[] {
     ...(brake.held.length > 0 ? hintLines([['List the nodes', commandLine('nodes', '--held')]], paint) : []),
     ...(brake.holding ? [`  ${heartbeatLag(brake)}`] : []),
     ...openHolds.flatMap((hold) => ['', ...holdLines(hold, context)]),
-    ...titled('Maintenance', renderMaintenance(brake, context), context),
-    ...titled('Earlier holds', newestRows(pastColumns(nowMs), pastHolds, context), context),
-    ...titled('Gaps of the control plane', newestRows(gapColumns(nowMs), brake.gaps, context), context),
+    ...titledSection('Maintenance', renderMaintenance(brake, context), context),
+    ...titledSection('Earlier holds', newestRows(pastColumns(nowMs), pastHolds, context), context),
+    ...titledSection('Gaps of the control plane', newestRows(gapColumns(nowMs), brake.gaps, context), context),
   ];
 }
 

@@ -1,6 +1,6 @@
 /** Renders findings with both sides: our record, and what was found. */
 import type { Finding, FindingDecided, RowDifference } from '../../../contract/supervision/finding.ts';
-import { formatUsual, momentsInFull, relative } from '../text/duration.ts';
+import { formatRelative, formatUsual, momentsInFull } from '../text/duration.ts';
 import type { RenderContext } from '../text/hints.ts';
 import type { Column } from '../text/table.ts';
 import { printable } from '../text/text.ts';
@@ -44,7 +44,7 @@ export const bothSides = ({ kind, says, ours, theirs }: Pick<Finding, 'kind' | '
     ? momentsInFull(printable(says))
     : `${says}: ${failureCount({ ours, theirs }) ?? `our record: ${sideText(ours)}; found: ${sideText(theirs)}`}`;
 
-const remedies = ({ ways_out }: Pick<Finding, 'ways_out'>): string => printable(ways_out.join(' '));
+const remedyText = ({ ways_out }: Pick<Finding, 'ways_out'>): string => printable(ways_out.join(' '));
 
 export const differenceColumns: Column<RowDifference>[] = [
   { title: 'ROW', value: ({ subject }) => subject },
@@ -67,9 +67,9 @@ export const findingColumns = (nowMs: number): Column<Finding>[] => [
   { title: 'POOL', value: (finding) => finding.pool ?? '-', drop: 5 },
   { title: 'OWNER', value: (finding) => finding.owner_layer, drop: 3 },
   { title: 'STATUS', value: (finding) => finding.status, tone: ({ status }) => (status === 'open' ? 'warn' : 'quiet') },
-  { title: 'SINCE', value: (finding) => relative(finding.opened_at ?? finding.first_seen_at, nowMs) },
+  { title: 'SINCE', value: (finding) => formatRelative(finding.opened_at ?? finding.first_seen_at, nowMs) },
   { title: 'WHAT', value: bothSides, below: true },
-  { title: 'TO DO', value: remedies, below: true },
+  { title: 'TO DO', value: remedyText, below: true },
 ];
 
 export function decidedLines(

@@ -1,7 +1,7 @@
-/** Maintenance windows as table columns. */
+/** Renders maintenance windows as table columns. */
 import type { Maintenance } from '../../../contract/supervision/supervision.ts';
 import { labelText } from '../machines/node.ts';
-import { elapsed, relative, secondsSince } from '../text/duration.ts';
+import { formatElapsed, formatRelative, secondsSince } from '../text/duration.ts';
 import type { Column } from '../text/table.ts';
 import { printable } from '../text/text.ts';
 
@@ -11,8 +11,8 @@ export const coverage = ({ pool, zone, labels }: Pick<Maintenance, 'pool' | 'zon
 
 const stateText = ({ starts_at, ends_at }: Maintenance, nowMs: number) =>
   secondsSince(starts_at, nowMs) < 0
-    ? `begins ${relative(starts_at, nowMs)}`
-    : `open, ends in ${elapsed(-secondsSince(ends_at, nowMs))}`;
+    ? `begins ${formatRelative(starts_at, nowMs)}`
+    : `open, ends in ${formatElapsed(-secondsSince(ends_at, nowMs))}`;
 
 export const maintenanceColumns = (nowMs: number): Column<Maintenance>[] => [
   { title: 'WINDOW', value: (window) => window.name },

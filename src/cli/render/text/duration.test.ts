@@ -1,15 +1,15 @@
 /** Checks how durations, ages and moments are formatted and parsed. */
 import { expect, test } from 'vitest';
 import {
-  age,
-  ageSince,
-  elapsed,
+  formatAge,
+  formatAgeSince,
   formatDuration,
+  formatElapsed,
+  formatRelative,
   formatUsual,
+  formatUsualRange,
   momentInFull,
   parseDuration,
-  relative,
-  usualRange,
 } from './duration.ts';
 
 test.each([
@@ -18,7 +18,7 @@ test.each([
   [72, '1m 12s'],
   [7500, '2h 05m'],
   [3 * 86_400 + 4 * 3600, '3d 4h'],
-])('formats a counter of %d s as %s', (seconds, text) => expect(elapsed(seconds)).toBe(text));
+])('formats a counter of %d s as %s', (seconds, text) => expect(formatElapsed(seconds)).toBe(text));
 
 test.each([
   [3.24, '3.2s'],
@@ -40,7 +40,7 @@ test.each([
   [60, '1m'],
   [86_400, '24h'],
   [3 * 86_400, '3d'],
-])('formats an age of %d s as %s', (seconds, text) => expect(age(seconds)).toBe(text));
+])('formats an age of %d s as %s', (seconds, text) => expect(formatAge(seconds)).toBe(text));
 
 test.each([
   ['2026-01-02T11:59:59.5Z', 'in 1d'],
@@ -49,15 +49,15 @@ test.each([
   ['2026-01-01T12:01:05Z', 'in 1m 05s'],
   ['2026-01-01T12:00:20Z', 'in 20s'],
 ])('formats the time left until %s in two units: %s', (at, text) =>
-  expect(relative(at, Date.parse('2026-01-01T12:00:00Z'))).toBe(text),
+  expect(formatRelative(at, Date.parse('2026-01-01T12:00:00Z'))).toBe(text),
 );
 
 test('formats ages and moments relative to a fixed time', () => {
   const nowMs = Date.parse('2026-01-01T12:00:00Z');
-  expect(ageSince(null, nowMs)).toBe('');
-  expect(ageSince('2026-01-01T11:58:00Z', nowMs)).toBe('2m');
-  expect(relative('2026-01-01T12:06:00Z', nowMs)).toBe('in 6m');
-  expect(relative('2026-01-01T11:59:30.5Z', nowMs)).toBe('29s ago');
+  expect(formatAgeSince(null, nowMs)).toBe('');
+  expect(formatAgeSince('2026-01-01T11:58:00Z', nowMs)).toBe('2m');
+  expect(formatRelative('2026-01-01T12:06:00Z', nowMs)).toBe('in 6m');
+  expect(formatRelative('2026-01-01T11:59:30.5Z', nowMs)).toBe('29s ago');
   expect(momentInFull('2026-01-01T11:59:30.123Z')).toBe('2026-01-01 11:59:30Z');
 });
 
@@ -80,4 +80,4 @@ test.each([
   [0.3, 0.9, 'under 1 s'],
   [0.3, 2, 'under 1 s to 2 s'],
   [45, 600, '45 s to 10 min'],
-])('formats the range from %d s to %d s as %s', (low, high, text) => expect(usualRange(low, high)).toBe(text));
+])('formats the range from %d s to %d s as %s', (low, high, text) => expect(formatUsualRange(low, high)).toBe(text));

@@ -1,4 +1,4 @@
-/** Formats durations, ages and moments, and parses durations. Pure; numbers are seconds. */
+/** Formats durations, ages and moments, and parses durations. Durations are in seconds. Pure. */
 
 const minute = 60;
 const hour = 60 * minute;
@@ -8,7 +8,7 @@ const twoDigits = (value: number) => String(value).padStart(2, '0');
 const wholeSeconds = (seconds: number) => Math.max(0, Math.floor(seconds));
 
 /** Formats a running counter: `4s`, `1m 12s`, `2h 05m`, `3d 4h`. */
-export function elapsed(seconds: number): string {
+export function formatElapsed(seconds: number): string {
   const s = wholeSeconds(seconds);
   if (s < minute) return `${s}s`;
   if (s < hour) return `${Math.floor(s / minute)}m ${twoDigits(s % minute)}s`;
@@ -18,10 +18,10 @@ export function elapsed(seconds: number): string {
 
 /** Formats the duration of something finished; below 10 s with tenths. */
 export const formatDuration = (seconds: number): string =>
-  seconds < 10 ? `${Math.max(0, seconds).toFixed(1)}s` : elapsed(seconds);
+  seconds < 10 ? `${Math.max(0, seconds).toFixed(1)}s` : formatElapsed(seconds);
 
 /** Rounds to a fitting unit, for expectations. */
-function rounded(seconds: number): { amount: number; unit: 's' | 'min' | 'h' } {
+function roundToUnit(seconds: number): { amount: number; unit: 's' | 'min' | 'h' } {
   if (seconds < 100) return { amount: Math.round(seconds), unit: 's' };
   if (seconds < 100 * minute) return { amount: Math.round(seconds / minute), unit: 'min' };
   return { amount: Math.round(seconds / hour), unit: 'h' };
@@ -30,23 +30,25 @@ function rounded(seconds: number): { amount: number; unit: 's' | 'min' | 'h' } {
 /** Formats a usual duration: `90 s`, `7 min`, `2 h`. */
 export function formatUsual(seconds: number): string {
   if (seconds < 1) return 'under 1 s';
-  const { amount, unit } = rounded(seconds);
+  const { amount, unit } = roundToUnit(seconds);
   return `${amount} ${unit}`;
 }
 
 /** `5–10 min`: the 50th and the 90th percentile. */
-export function usualRange(p50_seconds: number, p90_seconds: number): string {
+export function formatUsualRange(p50_seconds: number, p90_seconds: number): string {
   const [low, high] = [formatUsual(p50_seconds), formatUsual(p90_seconds)];
   if (low === high) return low;
-  const from = rounded(p50_seconds);
-  return p50_seconds >= 1 && from.unit === rounded(p90_seconds).unit ? `${from.amount}–${high}` : `${low} to ${high}`;
+  const from = roundToUnit(p50_seconds);
+  return p50_seconds >= 1 && from.unit === roundToUnit(p90_seconds).unit
+    ? `${from.amount}–${high}`
+    : `${low} to ${high}`;
 }
 
 /**
  * Formats an age for a table, in one unit: `42s`, `12m`, `5h`, `3d`. Clock skew never makes it
  * negative.
  */
-export function age(seconds: number): string {
+export function formatAge(seconds: number): string {
   const s = wholeSeconds(seconds);
   if (s < minute) return `${s}s`;
   if (s < hour) return `${Math.floor(s / minute)}m`;
@@ -57,19 +59,20 @@ export function age(seconds: number): string {
 export const secondsSince = (at: string, nowMs: number): number => (nowMs - Date.parse(at)) / 1000;
 
 /** Returns an empty string for null. */
-export const ageSince = (at: string | null, nowMs: number): string => (at === null ? '' : age(secondsSince(at, nowMs)));
+export const formatAgeSince = (at: string | null, nowMs: number): string =>
+  at === null ? '' : formatAge(secondsSince(at, nowMs));
 
 /**
  * Formats the time left in two units, because `23h` alone could be almost an hour off. Drops a
  * second unit of zero.
  */
-const formatTimeLeft = (seconds: number): string => elapsed(Math.ceil(seconds)).replace(/ 0+[smh]$/, '');
+const formatTimeLeft = (seconds: number): string => formatElapsed(Math.ceil(seconds)).replace(/ 0+[smh]$/, '');
 
 /** `in 4m 10s` or `2m ago`; within a second, `now` and `just now`. */
-export function relative(at: string, nowMs: number): string {
+export function formatRelative(at: string, nowMs: number): string {
   const seconds = secondsSince(at, nowMs);
   if (Math.abs(seconds) < 1) return seconds < 0 ? 'now' : 'just now';
-  return seconds < 0 ? `in ${formatTimeLeft(-seconds)}` : `${age(seconds)} ago`;
+  return seconds < 0 ? `in ${formatTimeLeft(-seconds)}` : `${formatAge(seconds)} ago`;
 }
 
 /** Formats a moment so that it sorts as text: `2026-01-31 14:03:02Z`. */
@@ -84,7 +87,7 @@ export const momentsInFull = (text: string): string =>
 
 /** Formats a moment and its distance from now. Null stays null, so that the fact is left out. */
 export const formatMoment = (at: string | null, nowMs: number): string | null =>
-  at && `${momentInFull(at)}  (${relative(at, nowMs)})`;
+  at && `${momentInFull(at)}  (${formatRelative(at, nowMs)})`;
 
 const units: Record<string, number> = { s: 1, m: minute, h: hour, d: day };
 

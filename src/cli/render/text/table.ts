@@ -32,13 +32,13 @@ export interface Fit {
 const gap = 2;
 export const dropBeforeCutting = 5;
 
-const total = (widths: number[]) =>
+const totalWidth = (widths: number[]) =>
   widths.reduce((sum, width) => sum + width, 0) + gap * Math.max(0, widths.length - 1);
 
 /** Shrinks the widest column that can still shrink, one character at a time. */
 function shrink<Row>(columns: Column<Row>[], natural: number[], width: number): number[] {
   const widths = [...natural];
-  for (let excess = total(widths) - width; excess > 0; excess--) {
+  for (let excess = totalWidth(widths) - width; excess > 0; excess--) {
     let widest = -1;
     for (const [i, column] of columns.entries()) {
       const current = widths[i] ?? 0;
@@ -68,8 +68,8 @@ function fitColumns<Row>(all: Column<Row>[], rows: Row[], width: number) {
   const measure = (columns: Column<Row>[]) => columns.map((column) => natural.get(column) ?? 0);
   let shown = all;
   const dropped: Column<Row>[] = [];
-  for (let next = leastUseful(shown); next && total(measure(shown)) > width; next = leastUseful(shown)) {
-    const fits = total(shrink(shown, measure(shown), width)) <= width;
+  for (let next = leastUseful(shown); next && totalWidth(measure(shown)) > width; next = leastUseful(shown)) {
+    const fits = totalWidth(shrink(shown, measure(shown), width)) <= width;
     if (fits && (next.drop ?? 0) < dropBeforeCutting) break;
     dropped.push(next);
     shown = shown.filter((column) => column !== next);
@@ -78,7 +78,7 @@ function fitColumns<Row>(all: Column<Row>[], rows: Row[], width: number) {
   // A column moved below its row may leave room for columns dropped before it.
   for (const column of dropped.toReversed()) {
     const withColumn = all.filter((each) => each === column || shown.includes(each));
-    if (!column.below && total(measure(withColumn)) <= width) shown = withColumn;
+    if (!column.below && totalWidth(measure(withColumn)) <= width) shown = withColumn;
   }
   return { columns: shown, widths: shrink(shown, measure(shown), width), below };
 }

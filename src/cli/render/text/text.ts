@@ -53,8 +53,11 @@ export function wrap(text: string, width: number): string[] {
 }
 
 /** `1 row`, `1,204 rows`. */
-export const counted = (count: number, noun: string): string =>
+export const formatCount = (count: number, noun: string): string =>
   `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+
+/** Adds a full stop, unless the text already ends a sentence. */
+export const endSentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
 
 /** Joins pieces with ` · ` and wraps only between them. */
 export function flow(pieces: string[], width: number): string[] {

@@ -1,7 +1,7 @@
 /** Reads boot stages from the events of `cloud-init analyze dump`. */
 import { ApiProblem } from '../../errors/errors.ts';
 import type { BootStage } from '../../node.ts';
-import { checkOpenStages, roundToMicroseconds, stageAt } from './stages.ts';
+import { buildStageFromPath, checkOpenStages, roundToMicroseconds } from './stages.ts';
 
 interface Event {
   name: string;
@@ -10,7 +10,7 @@ interface Event {
   timestamp: number;
 }
 
-/** The first event of every boot. */
+/** The stage that every boot starts with. */
 const firstStage = 'init-local';
 
 const isEvent = (value: unknown): value is Event => {
@@ -41,7 +41,7 @@ function parseEvents(text: string): Event[] {
 export function readDump(text: string): BootStage[] {
   let stages: BootStage[] = [];
   let openEvents: Event[] = [];
-  let started: number | undefined;
+  let bootStart: number | undefined;
   for (const event of parseEvents(text)) {
     const { name, event_type, timestamp } = event;
     if (event_type === 'start') {
@@ -49,23 +49,23 @@ export function readDump(text: string): BootStage[] {
         // Only the last of several boots counts.
         stages = [];
         openEvents = [];
-        started = timestamp;
+        bootStart = timestamp;
       }
-      started ??= timestamp;
+      bootStart ??= timestamp;
       checkOpenStages(openEvents);
       openEvents.push(event);
     } else {
       const startEvent = openEvents.findLast((each) => each.name === name);
-      // The duration is unknown if the release logs no start of the stage, or if the clock was set
-      // back.
-      if (!startEvent || started === undefined) continue;
+      // The duration is unknown if this release of cloud-init logs no start of the stage, or if the
+      // clock was set back.
+      if (!startEvent || bootStart === undefined) continue;
       openEvents = openEvents.filter((each) => each !== startEvent);
       if (timestamp < startEvent.timestamp) continue;
       stages.push(
-        stageAt(
+        buildStageFromPath(
           name,
           roundToMicroseconds(timestamp - startEvent.timestamp),
-          roundToMicroseconds(startEvent.timestamp - started),
+          roundToMicroseconds(startEvent.timestamp - bootStart),
         ),
       );
     }

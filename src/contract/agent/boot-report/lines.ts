@@ -1,20 +1,20 @@
 /** Reads boot stages from the lines of `cloud-init analyze blame`, `show` and `boot`. */
 import { ApiProblem } from '../../errors/errors.ts';
 import type { BootStage } from '../../node.ts';
-import { checkOpenStages, roundToMicroseconds, stage, stageAt } from './stages.ts';
+import { buildStage, buildStageFromPath, checkOpenStages, roundToMicroseconds } from './stages.ts';
 
 interface Boot {
   stages: BootStage[];
   /** Stages that have started but not ended, innermost last. */
   open: string[];
-  /** The start of the first part of each stage. */
+  /** By stage name, when its first part started, in seconds from the start of the boot. */
   first_starts: Map<string, number>;
   /** From `analyze boot`: the start of the machine and the last printed time, in milliseconds. */
   started_ms?: number | undefined;
-  reached_ms?: number | undefined;
+  last_time_ms?: number | undefined;
 }
 
-/** cloud-init prints no longer lines. The limit keeps parsing linear. */
+/** All lines that cloud-init prints are shorter. The limit keeps parsing linear. */
 const maxLineLength = 4096;
 const maxShownLength = 80;
 const seconds = '(-?\\d{1,9}\\.\\d{1,9})';
@@ -22,8 +22,8 @@ const moment = '(\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,9})?(?:\\+
 
 /** Newer releases append this to every event: `no cache found (duration: 0.001s)`. */
 const duration = / \(duration: \d{1,9}\.\d{1,9}s\)$/;
-/** How a failed module is printed, and in older releases every module. */
-const announced = /^running (\S+) with frequency [\w-]+$/;
+/** The line of a failed module. Older releases print it for every module. */
+const moduleStart = /^running (\S+) with frequency [\w-]+$/;
 /** For example `config-ssh ran successfully`. Newer releases add ` and took 0.120 seconds`. */
 const outcomes = [' ran successfully', ' previously ran', ' failed running'];
 
@@ -33,10 +33,10 @@ const outcomes = [' ran successfully', ' previously ran', ' failed running'];
  */
 function nameOf(description: string): string {
   const event = description.replace(duration, '');
-  const module = announced.exec(event)?.[1];
+  const module = moduleStart.exec(event)?.[1];
   if (module !== undefined) return module;
-  const places = outcomes.map((words) => event.indexOf(words)).filter((place) => place >= 0);
-  return event.slice(0, Math.min(...places, event.length));
+  const indexes = outcomes.map((outcome) => event.indexOf(outcome)).filter((index) => index >= 0);
+  return event.slice(0, Math.min(...indexes, event.length));
 }
 
 /** Only the last of several boots counts, because it brought the machine up. */
@@ -46,48 +46,51 @@ function startBoot(boot: Boot): void {
   boot.first_starts.clear();
 }
 
-function add(boot: Boot, added: BootStage): void {
-  const { parent, starts_seconds } = added;
-  boot.stages.push(added);
+function addStage(boot: Boot, stage: BootStage): void {
+  const { parent, starts_seconds } = stage;
+  boot.stages.push(stage);
   if (parent !== undefined && starts_seconds !== undefined && !boot.first_starts.has(parent))
     boot.first_starts.set(parent, starts_seconds);
 }
 
-function begin(boot: Boot, path: string): void {
+function startStage(boot: Boot, path: string): void {
   checkOpenStages(boot.open);
-  boot.open.push(stageAt(path, 0).name);
+  boot.open.push(buildStageFromPath(path, 0).name);
 }
 
-/** The start of a stage is not printed, so the start of its first part is used. */
-function finish(boot: Boot, path: string, took: string): void {
-  const finished = stageAt(path, Number(took));
+/** cloud-init does not print when a stage starts, so the start of its first part is used. */
+function finishStage(boot: Boot, path: string, seconds: string): void {
+  const finished = buildStageFromPath(path, Number(seconds));
   boot.open = boot.open.filter((name) => name !== finished.name);
   const starts_seconds = boot.first_starts.get(finished.name);
-  add(boot, { ...finished, ...(starts_seconds !== undefined && { starts_seconds }) });
+  addStage(boot, { ...finished, ...(starts_seconds !== undefined && { starts_seconds }) });
 }
 
-/** cloud-init prints UTC; older releases omit the zone. */
+/** cloud-init prints times in UTC; older releases omit the zone. */
 const momentMs = (text: string): number => Date.parse(`${text.slice(0, 10)}T${text.slice(11).replace('+00:00', '')}Z`);
 
 function startMachine(boot: Boot, at: string): void {
   startBoot(boot);
   boot.started_ms = momentMs(at);
-  boot.reached_ms = boot.started_ms;
+  boot.last_time_ms = boot.started_ms;
 }
 
-/** Adds the stage between the previous printed time and this one. */
-const reach =
+/** Adds the stage that lasted from the previous printed time to this one. */
+const addStageUntil =
   (name: string) =>
   (boot: Boot, at: string): void => {
-    const { started_ms, reached_ms } = boot;
+    const { started_ms, last_time_ms } = boot;
     const ms = momentMs(at);
     // Stages next to an invalid date have no duration.
-    boot.reached_ms = Number.isNaN(ms) ? undefined : ms;
-    if (started_ms === undefined || reached_ms === undefined || Number.isNaN(ms - started_ms)) return;
+    boot.last_time_ms = Number.isNaN(ms) ? undefined : ms;
+    if (started_ms === undefined || last_time_ms === undefined || Number.isNaN(ms - started_ms)) return;
     // The clock was set back, so the duration is unknown.
-    if (ms < reached_ms) return;
+    if (ms < last_time_ms) return;
     const secondsBetween = (from: number, until: number) => roundToMicroseconds((until - from) / 1000);
-    add(boot, stage(name, secondsBetween(reached_ms, ms), undefined, secondsBetween(started_ms, reached_ms)));
+    addStage(
+      boot,
+      buildStage(name, secondsBetween(last_time_ms, ms), undefined, secondsBetween(started_ms, last_time_ms)),
+    );
   };
 
 function refuseUnsupported(): never {
@@ -101,12 +104,16 @@ const skip = () => {};
 
 const lines: readonly [RegExp, (boot: Boot, first: string, second: string, third: string) => void][] = [
   [/^-- Boot Record \d+ --$/, startBoot],
-  [new RegExp(`^${seconds}s \\((\\S+)\\)$`), (boot, took, path) => add(boot, stageAt(path, Number(took)))],
-  [/^Starting stage: (\S+)$/, begin],
-  [new RegExp(`^Finished stage: \\((\\S+)\\) ${seconds} seconds$`), finish],
+  [
+    new RegExp(`^${seconds}s \\((\\S+)\\)$`),
+    (boot, seconds, path) => addStage(boot, buildStageFromPath(path, Number(seconds))),
+  ],
+  [/^Starting stage: (\S+)$/, startStage],
+  [new RegExp(`^Finished stage: \\((\\S+)\\) ${seconds} seconds$`), finishStage],
   [
     new RegExp(`^\\| *\`->(.+) @${seconds}s \\+${seconds}s$`),
-    (boot, what, starts, took) => add(boot, stage(nameOf(what), Number(took), boot.open.at(-1), Number(starts))),
+    (boot, event, start, seconds) =>
+      addStage(boot, buildStage(nameOf(event), Number(seconds), boot.open.at(-1), Number(start))),
   ],
   [/^The (?:total )?time [\w ]+ is printed after the "[@+]" character\.$/, skip],
   [/^Total Time: -?[\d.]+ seconds$/, skip],
@@ -114,9 +121,9 @@ const lines: readonly [RegExp, (boot: Boot, first: string, second: string, third
   [/^$/, skip],
   [/^-- Most Recent (?:Container )?Boot Record --$/, startBoot],
   [new RegExp(`^(?:Kernel Started|Container started) at: ${moment}$`), startMachine],
-  [new RegExp(`^Kernel ended boot at: ${moment}$`), reach('kernel')],
-  [new RegExp(`^Cloud-init activated by systemd at: ${moment}$`), reach('before-cloud-init')],
-  [new RegExp(`^Cloud-init start: ${moment}$`), reach('cloud-init-start')],
+  [new RegExp(`^Kernel ended boot at: ${moment}$`), addStageUntil('kernel')],
+  [new RegExp(`^Cloud-init activated by systemd at: ${moment}$`), addStageUntil('before-cloud-init')],
+  [new RegExp(`^Cloud-init start: ${moment}$`), addStageUntil('cloud-init-start')],
   // These lines repeat differences of the times above.
   [/^(?:Kernel time to boot|Time between Kernel end boot and Cloud-init activation) \(seconds\): [-\d.e]{1,40}$/, skip],
   // The exit status, which some releases print next to the record.
@@ -126,16 +133,16 @@ const lines: readonly [RegExp, (boot: Boot, first: string, second: string, third
 
 export function readLines(text: string): BootStage[] {
   const boot: Boot = { stages: [], open: [], first_starts: new Map() };
-  for (const [index, written] of text.split('\n').entries()) {
-    const line = written.trim();
-    const kind = line.length > maxLineLength ? undefined : lines.find(([pattern]) => pattern.test(line));
-    if (!kind) {
+  for (const [index, rawLine] of text.split('\n').entries()) {
+    const line = rawLine.trim();
+    const match = line.length > maxLineLength ? undefined : lines.find(([pattern]) => pattern.test(line));
+    if (!match) {
       const shown = JSON.stringify(line.slice(0, maxShownLength));
       throw new ApiProblem('invalid_request', `Line ${index + 1} is not what cloud-init analyze prints: ${shown}.`);
     }
-    const [pattern, take] = kind;
+    const [pattern, applyLine] = match;
     const [, first = '', second = '', third = ''] = pattern.exec(line) ?? [];
-    take(boot, first, second, third);
+    applyLine(boot, first, second, third);
   }
   return boot.stages;
 }

@@ -12,7 +12,7 @@ export function checkOpenStages(open: readonly unknown[]): void {
     throw new ApiProblem('invalid_request', `More than ${maxOpen} boot stages have started but not finished.`);
 }
 
-export const stage = (name: string, seconds: number, parent?: string, starts?: number): BootStage => ({
+export const buildStage = (name: string, seconds: number, parent?: string, starts?: number): BootStage => ({
   name: name.slice(0, maxNameLength),
   seconds,
   ...(parent && { parent: parent.slice(0, maxNameLength) }),
@@ -21,11 +21,11 @@ export const stage = (name: string, seconds: number, parent?: string, starts?: n
 });
 
 /** `init-network/config-growpart` is `config-growpart` of `init-network`. */
-export function stageAt(path: string, seconds: number, starts?: number): BootStage {
+export function buildStageFromPath(path: string, seconds: number, starts?: number): BootStage {
   const slash = path.indexOf('/');
   return slash < 1
-    ? stage(path, seconds, undefined, starts)
-    : stage(path.slice(slash + 1), seconds, path.slice(0, slash), starts);
+    ? buildStage(path, seconds, undefined, starts)
+    : buildStage(path.slice(slash + 1), seconds, path.slice(0, slash), starts);
 }
 
 export const roundToMicroseconds = (seconds: number): number => Math.round(seconds * 1e6) / 1e6;

@@ -17,13 +17,13 @@ export const cefHeader = (text: string): string =>
 export const cefValue = (text: string): string =>
   text.replaceAll('\\', '\\\\').replaceAll('=', '\\=').replaceAll('\n', '\\n').replaceAll('\r', '\\r');
 
-const extension = (fields: Record<string, string | number | null | undefined>): string =>
+const renderExtension = (fields: Record<string, string | number | null | undefined>): string =>
   Object.entries(fields)
     .filter(([, value]) => value !== null && value !== undefined && value !== '')
     .map(([key, value]) => `${key}=${cefValue(String(value))}`)
     .join(' ');
 
-const labelled = (fields: [key: string, label: string, value: string | number | null][]) =>
+const labelFields = (fields: [key: string, label: string, value: string | number | null][]) =>
   Object.fromEntries(
     fields.flatMap(([key, label, value]) =>
       value === null
@@ -35,17 +35,23 @@ const labelled = (fields: [key: string, label: string, value: string | number | 
     ),
   );
 
-const line = (version: string, id: string, name: string, severity: number, fields: Parameters<typeof extension>[0]) =>
-  `CEF:0|Slipway|Slipway|${cefHeader(version)}|${cefHeader(id)}|${cefHeader(name.slice(0, maxNameLength))}|${severity}|${extension(fields)}`;
+const renderLine = (
+  version: string,
+  id: string,
+  name: string,
+  severity: number,
+  fields: Parameters<typeof renderExtension>[0],
+) =>
+  `CEF:0|Slipway|Slipway|${cefHeader(version)}|${cefHeader(id)}|${cefHeader(name.slice(0, maxNameLength))}|${severity}|${renderExtension(fields)}`;
 
 export function cefLine(record: ExportRecord, version: string): string {
   if (record.type === 'checkpoint') {
     const body = readCheckpoint(record.body);
-    return line(version, 'evidence.checkpoint', `checkpoint ${record.position}`, 1, {
+    return renderLine(version, 'evidence.checkpoint', `checkpoint ${record.position}`, 1, {
       rt: body ? Date.parse(body.at) : null,
       externalId: `checkpoint-${record.position}`,
       cat: 'checkpoint',
-      ...labelled([
+      ...labelFields([
         ['cn1', 'position', record.position],
         ['cs1', 'hash', record.hash],
         ['cs2', 'signature', record.signature],
@@ -56,13 +62,13 @@ export function cefLine(record: ExportRecord, version: string): string {
   }
   const { row, number, checkpoint, hash } = record;
   const actor = row.actor === null ? null : (JSON.parse(row.actor) as { id?: string; name?: string });
-  return line(version, row.kind, row.summary, severityOf(row.kind).cef, {
+  return renderLine(version, row.kind, row.summary, severityOf(row.kind).cef, {
     rt: Date.parse(isoOf(row.at)) || null,
     externalId: `${row.xid}-${row.seq}`,
     cat: row.layer,
     suid: actor?.id,
     suser: actor?.name,
-    ...labelled([
+    ...labelFields([
       ['cn1', 'number', number],
       ['cn2', 'checkpoint', checkpoint],
       ['cs1', 'hash', hash],

@@ -75,8 +75,8 @@ const isSegment = (value: unknown): value is Segment =>
   Number.isSafeInteger(value.rows);
 
 /**
- * Undefined if the text is not a checkpoint. A tampered body may hold anything, so every field is
- * checked.
+ * Returns undefined if the text is not a checkpoint. A tampered body may hold anything, so every
+ * field is checked.
  */
 export function readCheckpoint(text: string): CheckpointBody | undefined {
   let value: unknown;
@@ -86,7 +86,7 @@ export function readCheckpoint(text: string): CheckpointBody | undefined {
     return undefined;
   }
   if (!isObject(value) || value.type !== 'slipway.checkpoint.1') return undefined;
-  const isWhole =
+  const isComplete =
     ['installation', 'at', 'kid', 'after', 'through'].every((name) => typeof value[name] === 'string') &&
     Number.isSafeInteger(value.position) &&
     (value.previous === null || typeof value.previous === 'string') &&
@@ -95,5 +95,5 @@ export function readCheckpoint(text: string): CheckpointBody | undefined {
     value.segments.every(isSegment) &&
     (value.kind !== 'cut' || isObject(value.cut)) &&
     (value.kind !== 'key' || isObject(value.key));
-  return isWhole ? (value as unknown as CheckpointBody) : undefined;
+  return isComplete ? (value as unknown as CheckpointBody) : undefined;
 }

@@ -39,7 +39,7 @@ function pairUp(
   sealed: Set<SealedEntry>,
   present: Set<SealedEntry>,
   keyOf: (entry: SealedEntry) => string,
-  onPair: (was: SealedEntry, is: SealedEntry) => void,
+  onPair: (sealedRow: SealedEntry, presentRow: SealedEntry) => void,
 ): void {
   const byKey = new Map<string, SealedEntry[]>();
   for (const entry of present) {
@@ -48,12 +48,12 @@ function pairUp(
     if (list) list.push(entry);
     else byKey.set(key, [entry]);
   }
-  for (const was of sealed) {
-    const is = byKey.get(keyOf(was))?.shift();
-    if (!is) continue;
-    sealed.delete(was);
-    present.delete(is);
-    onPair(was, is);
+  for (const sealedRow of sealed) {
+    const presentRow = byKey.get(keyOf(sealedRow))?.shift();
+    if (!presentRow) continue;
+    sealed.delete(sealedRow);
+    present.delete(presentRow);
+    onPair(sealedRow, presentRow);
   }
 }
 
@@ -72,17 +72,17 @@ export function compareRows(
   const present = new Set(presentRows);
   const faults: RowFault[] = [];
   let matched = 0;
-  const intact = (entry: SealedEntry) => `${entry.partition} ${cursorOf(entry)} ${hashKey(entry)}`;
-  pairUp(sealed, present, intact, () => matched++);
+  const identityKey = (entry: SealedEntry) => `${entry.partition} ${cursorOf(entry)} ${hashKey(entry)}`;
+  pairUp(sealed, present, identityKey, () => matched++);
   // The same content at another position: the row was moved.
-  pairUp(sealed, present, hashKey, (was, is) => faults.push(fault('row_moved', was, cursorOf(is))));
+  pairUp(sealed, present, hashKey, (row, moved) => faults.push(fault('row_moved', row, cursorOf(moved))));
   const cut = [...sealed].filter(wasCut);
-  for (const was of cut) sealed.delete(was);
-  const place = (entry: SealedEntry) => `${entry.partition} ${cursorOf(entry)}`;
-  pairUp(sealed, present, place, (was) => faults.push(fault('row_changed', was)));
+  for (const row of cut) sealed.delete(row);
+  const positionKey = (entry: SealedEntry) => `${entry.partition} ${cursorOf(entry)}`;
+  pairUp(sealed, present, positionKey, (row) => faults.push(fault('row_changed', row)));
   // Same position, other partition: the layer was changed.
-  pairUp(sealed, present, cursorOf, (was) => faults.push(fault('row_changed', was)));
-  for (const was of sealed) faults.push(fault('row_deleted', was));
-  for (const is of present) faults.push(fault('row_inserted', is));
+  pairUp(sealed, present, cursorOf, (row) => faults.push(fault('row_changed', row)));
+  for (const row of sealed) faults.push(fault('row_deleted', row));
+  for (const row of present) faults.push(fault('row_inserted', row));
   return { faults, matched, cut };
 }

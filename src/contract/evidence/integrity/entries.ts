@@ -37,7 +37,7 @@ export function packEntries(entries: readonly Entry[]): Buffer {
   return packed;
 }
 
-/** Undefined if the length is wrong. */
+/** Returns undefined if the length is not a multiple of an entry. */
 export function unpackEntries(packed: Buffer): Entry[] | undefined {
   if (packed.length % entryBytes !== 0) return undefined;
   return Array.from({ length: packed.length / entryBytes }, (_, index) => {

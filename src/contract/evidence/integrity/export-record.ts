@@ -1,7 +1,7 @@
 /** JSON lines of an export: rows with their position in the chain, and checkpoints. */
 import { canonicalJson } from '../../canonical-json.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import { rawMembers } from './raw-members.ts';
+import { readRawMembers } from './raw-members.ts';
 import type { RowText } from './row-hash.ts';
 import { epochOf, isoOf } from './row-time.ts';
 
@@ -63,7 +63,7 @@ function readRow(raw: Map<string, string>): RowRecord | undefined {
   const hash = value('hash');
   const data = raw.get('data');
   const columns = Object.fromEntries(plainColumns.map((column) => [column, value(column) ?? null]));
-  const isWhole =
+  const isComplete =
     xid !== undefined &&
     seq !== undefined &&
     isText(at) &&
@@ -72,7 +72,7 @@ function readRow(raw: Map<string, string>): RowRecord | undefined {
     value('partition') === columns.layer &&
     ['layer', 'kind', 'summary', 'origin'].every((name) => isText(columns[name])) &&
     Object.values(columns).every((each) => each === null || isText(each));
-  if (!isWhole) return undefined;
+  if (!isComplete) return undefined;
   const actor = raw.get('actor') ?? 'null';
   return {
     type: 'row',
@@ -99,9 +99,9 @@ function readCheckpointRecord(raw: Map<string, string>): CheckpointRecord | unde
   };
 }
 
-/** Undefined if the line is not a record. */
+/** Returns undefined if the line is not a record. */
 export function readJsonLine(line: string): ExportRecord | undefined {
-  const raw = rawMembers(line);
+  const raw = readRawMembers(line);
   if (raw?.get('type') === '"row"') return readRow(raw);
   if (raw?.get('type') === '"checkpoint"') return readCheckpointRecord(raw);
   return undefined;

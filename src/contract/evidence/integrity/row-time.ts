@@ -3,7 +3,7 @@ import { moment } from '../../../base/clock.ts';
 
 const endOfYear9999 = 253_402_300_799;
 
-/** Returned unchanged if RFC 3339 cannot express it. */
+/** Returns the text unchanged if RFC 3339 cannot express the time. */
 export function isoOf(epoch: string): string {
   const match = /^(\d{1,12})\.(\d{6})$/.exec(epoch);
   if (!match?.[1] || !match[2] || Number(match[1]) > endOfYear9999) return epoch;

@@ -1,4 +1,5 @@
 /** The severity of evidence in a SIEM, by the verb of its kind. */
+
 const warnings = new Set([
   'failed',
   'denied',

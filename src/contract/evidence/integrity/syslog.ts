@@ -4,22 +4,22 @@ import type { ExportRecord } from './export-record.ts';
 import { isoOf } from './row-time.ts';
 import { severityOf } from './severity.ts';
 
-/** Log audit. */
+/** RFC 5424 calls facility 13 "log audit". */
 const facility = 13;
 /** The enterprise number that RFC 5612 reserves for documentation. */
 const structuredId = 'slipway@32473';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced.
-const oneLine = (text: string): string => text.replaceAll(/[\u0000-\u001f\u007f\u0085\u2028\u2029]+/g, ' ');
+const toOneLine = (text: string): string => text.replaceAll(/[\u0000-\u001f\u007f\u0085\u2028\u2029]+/g, ' ');
 
 /** RFC 5424, 6.3.3: `"`, `\` and `]` are escaped. */
-export const parameterValue = (text: string): string => oneLine(text).replaceAll(/["\\\]]/g, '\\$&');
+export const parameterValue = (text: string): string => toOneLine(text).replaceAll(/["\\\]]/g, '\\$&');
 
 /** Header fields are printable ASCII without blanks. */
 export const headerField = (text: string, maxLength: number): string =>
   text.replaceAll(/[^\x21-\x7e]/g, '_').slice(0, maxLength) || '-';
 
-const structured = (fields: Record<string, string | number | null | undefined>): string =>
+const renderStructuredData = (fields: Record<string, string | number | null | undefined>): string =>
   `[${[
     structuredId,
     ...Object.entries(fields)
@@ -27,25 +27,25 @@ const structured = (fields: Record<string, string | number | null | undefined>):
       .map(([name, value]) => `${name}="${parameterValue(String(value))}"`),
   ].join(' ')}]`;
 
-const message = (
+const renderMessage = (
   severity: number,
   at: string,
   host: string,
   id: string,
-  fields: Parameters<typeof structured>[0],
+  fields: Parameters<typeof renderStructuredData>[0],
   text: string,
 ) =>
-  `<${facility * 8 + severity}>1 ${at} ${headerField(host, 255)} slipway - ${headerField(id, 32)} ${structured(fields)} ${oneLine(text)}`;
+  `<${facility * 8 + severity}>1 ${at} ${headerField(host, 255)} slipway - ${headerField(id, 32)} ${renderStructuredData(fields)} ${toOneLine(text)}`;
 
-const timestamp = (iso: string): string => (/^\d{4}-/.test(iso) ? iso : '-');
+const timestampOrNil = (iso: string): string => (/^\d{4}-/.test(iso) ? iso : '-');
 
 export function syslogLine(record: ExportRecord, host: string): string {
   if (record.type === 'checkpoint') {
     const body = readCheckpoint(record.body);
     const { position, hash, signature } = record;
-    return message(
+    return renderMessage(
       6,
-      timestamp(body?.at ?? ''),
+      timestampOrNil(body?.at ?? ''),
       host,
       'evidence.checkpoint',
       { type: 'checkpoint', position, hash, signature, kid: body?.kid, through: body?.through },
@@ -53,9 +53,9 @@ export function syslogLine(record: ExportRecord, host: string): string {
     );
   }
   const { row, number, checkpoint, hash } = record;
-  return message(
+  return renderMessage(
     severityOf(row.kind).syslog,
-    timestamp(isoOf(row.at)),
+    timestampOrNil(isoOf(row.at)),
     host,
     row.kind,
     {

@@ -12,9 +12,9 @@ export interface ExportVerdict {
   checkpoints: number;
   faults: EvidenceFault[];
   more_faults: number;
-  /** Lines that are not records. */
+  /** The number of lines that are not records. */
   unreadable: number;
-  /** Rows after the last checkpoint: the file was truncated. */
+  /** The number of rows after the last checkpoint. Above zero, the file was truncated. */
   uncovered: number;
   head: ChainWalk['head'] | null;
   from: number | null;
@@ -27,12 +27,12 @@ interface SignedCut {
 }
 
 const maxFaults = 1_000;
-/** A checkpoint seals at most a thousand rows; more pending rows mean that lines were added. */
+/** A checkpoint seals at most a thousand rows, so this many pending rows mean added lines. */
 const maxPending = 50_000;
 
-const nothing = { partition: null, cursor: null, until: null, moved_to: null, hash: null, checkpoint: null };
+const noPosition = { partition: null, cursor: null, until: null, moved_to: null, hash: null, checkpoint: null };
 
-async function signedCuts(lines: AsyncIterable<string>, trusted: readonly KeyObject[]): Promise<SignedCut[]> {
+async function readSignedCuts(lines: AsyncIterable<string>, trusted: readonly KeyObject[]): Promise<SignedCut[]> {
   const keys = [...trusted];
   const cuts: SignedCut[] = [];
   for await (const line of lines) {
@@ -41,8 +41,8 @@ async function signedCuts(lines: AsyncIterable<string>, trusted: readonly KeyObj
     const record = readJsonLine(line);
     const body = record?.type === 'checkpoint' ? readCheckpoint(record.body) : undefined;
     if (record?.type !== 'checkpoint' || !body || !keys.some((key) => isSignedBy(record, key))) continue;
-    const introduced = body.key && publicKeyOf(body.key.public_key);
-    if (introduced) keys.push(introduced);
+    const newKey = body.key && publicKeyOf(body.key.public_key);
+    if (newKey) keys.push(newKey);
     if (!body.cut) continue;
     cuts.push({
       position: body.position,
@@ -53,8 +53,8 @@ async function signedCuts(lines: AsyncIterable<string>, trusted: readonly KeyObj
   return cuts;
 }
 
-/** The signed rows, and the segments whose list differs from the signed one. */
-function listOf(record: CheckpointRecord, body: CheckpointBody) {
+/** Reads the signed rows, and finds the segments whose list differs from the signed one. */
+function readSignedRows(record: CheckpointRecord, body: CheckpointBody) {
   const entries: SealedEntry[] = [];
   const changed: CheckpointBody['segments'] = [];
   for (const segment of body.segments) {
@@ -67,8 +67,11 @@ function listOf(record: CheckpointRecord, body: CheckpointBody) {
   return { entries, changed };
 }
 
-/** Also checks the number and hash printed with a row, because a SIEM shows them. */
-function misplaced({ number, hash, checkpoint, row }: RowRecord, body: CheckpointBody): boolean {
+/**
+ * Whether a row is not one of those that the checkpoint seals. Also checks the number and hash that
+ * are exported with the row, because a SIEM shows them.
+ */
+function isMisplaced({ number, hash, checkpoint, row }: RowRecord, body: CheckpointBody): boolean {
   const segment = body.segments.find(({ partition }) => partition === row.layer);
   return (
     checkpoint !== body.position ||
@@ -88,12 +91,12 @@ export async function verifyExport(
   keys: readonly KeyObject[],
   expected_head?: string,
 ): Promise<ExportVerdict> {
-  const cuts = await signedCuts(open(), keys);
+  const cuts = await readSignedCuts(open(), keys);
   const faults: EvidenceFault[] = [];
   let more_faults = 0;
   let walk: ChainWalk | undefined;
   let pending: RowRecord[] = [];
-  let overflow = 0;
+  let overflowCount = 0;
   const verdict = { rows: 0, checkpoints: 0, unreadable: 0, from: null as number | null };
   const addFaults = (newFaults: readonly EvidenceFault[]) => {
     const room = maxFaults - faults.length;
@@ -101,7 +104,7 @@ export async function verifyExport(
     more_faults += Math.max(0, newFaults.length - room);
   };
 
-  const seal = (record: CheckpointRecord) => {
+  const checkCheckpoint = (record: CheckpointRecord) => {
     const body = readCheckpoint(record.body);
     walk ??= walkChain({
       trusted: keys,
@@ -110,14 +113,14 @@ export async function verifyExport(
     });
     verdict.from ??= body?.position ?? null;
     verdict.checkpoints++;
-    addFaults(walk.add(record).faults.map((fault) => ({ ...nothing, ...fault })));
+    addFaults(walk.add(record).faults.map((fault) => ({ ...noPosition, ...fault })));
     if (!body) return;
     if (record.position !== body.position || record.hash !== checkpointHash(record.body))
-      addFaults([{ ...nothing, code: 'checkpoint_unlinked', checkpoint: body.position }]);
-    const { entries, changed } = listOf(record, body);
+      addFaults([{ ...noPosition, code: 'checkpoint_unlinked', checkpoint: body.position }]);
+    const { entries, changed } = readSignedRows(record, body);
     addFaults(
       changed.map((segment) => ({
-        ...nothing,
+        ...noPosition,
         code: 'segment_changed' as const,
         partition: segment.partition,
         checkpoint: body.position,
@@ -125,26 +128,29 @@ export async function verifyExport(
         until: segment.last,
       })),
     );
-    const unknown = new Set(changed.map(({ partition }) => partition));
+    const changedPartitions = new Set(changed.map(({ partition }) => partition));
     const present = pending
-      .filter(({ row }) => !unknown.has(row.layer))
+      .filter(({ row }) => !changedPartitions.has(row.layer))
       .map(({ row }): SealedEntry => ({ ...entryOf(row), partition: row.layer }));
     const cutOf = (entry: SealedEntry) =>
       cuts.find(
         ({ partition, before, position }) =>
           partition === entry.partition && entry.at < before && position > body.position,
       );
-    const compared = compareRows(entries, present, (entry) => cutOf(entry) !== undefined);
-    verdict.rows += compared.matched;
-    for (const entry of compared.cut) walk.countCut(cutOf(entry)?.position ?? 0, 1);
-    addFaults(compared.faults.map((fault) => ({ ...nothing, ...fault })));
-    const named = new Set(compared.faults.map(({ cursor }) => cursor));
-    const wrong = pending.filter(
-      (each) => !unknown.has(each.row.layer) && misplaced(each, body) && !named.has(cursorOf(entryOf(each.row))),
+    const comparison = compareRows(entries, present, (entry) => cutOf(entry) !== undefined);
+    verdict.rows += comparison.matched;
+    for (const entry of comparison.cut) walk.countCut(cutOf(entry)?.position ?? 0, 1);
+    addFaults(comparison.faults.map((fault) => ({ ...noPosition, ...fault })));
+    const reportedCursors = new Set(comparison.faults.map(({ cursor }) => cursor));
+    const misplacedRows = pending.filter(
+      (each) =>
+        !changedPartitions.has(each.row.layer) &&
+        isMisplaced(each, body) &&
+        !reportedCursors.has(cursorOf(entryOf(each.row))),
     );
     addFaults(
-      wrong.map(({ row }) => ({
-        ...nothing,
+      misplacedRows.map(({ row }) => ({
+        ...noPosition,
         code: 'row_changed' as const,
         partition: row.layer,
         cursor: `${row.xid}-${row.seq}`,
@@ -157,12 +163,12 @@ export async function verifyExport(
     const record = readJsonLine(line);
     if (!record) verdict.unreadable++;
     else if (record.type === 'checkpoint') {
-      seal(record);
+      checkCheckpoint(record);
       pending = [];
     } else if (pending.length < maxPending) pending.push(record);
-    else overflow++;
+    else overflowCount++;
   }
-  if (walk) addFaults(walk.finish().map((fault) => ({ ...nothing, ...fault })));
-  more_faults += overflow;
+  if (walk) addFaults(walk.finish().map((fault) => ({ ...noPosition, ...fault })));
+  more_faults += overflowCount;
   return { ...verdict, faults, more_faults, uncovered: pending.length, head: walk?.head ?? null };
 }

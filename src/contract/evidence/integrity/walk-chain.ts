@@ -45,7 +45,7 @@ export interface ChainWalk {
   readonly kids: ReadonlySet<string>;
 }
 
-/** The key in the text; undefined if the text is not a key. */
+/** Reads a public key. Returns undefined if the text is not a key. */
 export const publicKeyOf = (base64: string): KeyObject | undefined => {
   try {
     return createPublicKey({ key: Buffer.from(base64, 'base64'), format: 'der', type: 'spki' });
@@ -67,9 +67,9 @@ export function walkChain(options: {
   const kids = new Set<string>();
   let previous: Previous | undefined;
   let began_at: string | undefined;
-  let sawExpected = options.expected_head === undefined;
+  let hasExpectedHead = options.expected_head === undefined;
   let isFirst = true;
-  let isWhole = !options.partial;
+  let isComplete = !options.partial;
   const fault = (code: ChainFault['code'], body: CheckpointBody, more: Partial<ChainFault> = {}): ChainFault => ({
     code,
     checkpoint: body.position,
@@ -99,8 +99,8 @@ export function walkChain(options: {
   const checkSegments = (body: CheckpointBody): ChainFault[] => {
     const faults: ChainFault[] = [];
     for (const segment of body.segments) {
-      const known = heads.get(segment.partition) ?? (isWhole ? { rows: 0, head: emptyHead } : undefined);
-      if (known && (known.rows !== segment.before || known.head !== segment.from))
+      const expected = heads.get(segment.partition) ?? (isComplete ? { rows: 0, head: emptyHead } : undefined);
+      if (expected && (expected.rows !== segment.before || expected.head !== segment.from))
         faults.push(fault('segment_unlinked', body, { partition: segment.partition, cursor: segment.first }));
       heads.set(segment.partition, { rows: segment.before + segment.rows, head: segment.head });
     }
@@ -120,19 +120,19 @@ export function walkChain(options: {
       const faults: ChainFault[] = [];
       if (!trusted.some((key) => isSignedBy(checkpoint, key))) faults.push(fault('checkpoint_unsigned', body));
       else if (body.key) {
-        const introduced = publicKeyOf(body.key.public_key);
-        if (introduced) trusted.push(introduced);
+        const newKey = publicKeyOf(body.key.public_key);
+        if (newKey) trusted.push(newKey);
       }
-      const links = checkLink(body);
-      if (links.some(({ code }) => code === 'checkpoint_missing')) {
+      const linkFaults = checkLink(body);
+      if (linkFaults.some(({ code }) => code === 'checkpoint_missing')) {
         heads.clear();
-        isWhole = false;
+        isComplete = false;
       }
-      faults.push(...links, ...checkSegments(body));
+      faults.push(...linkFaults, ...checkSegments(body));
       if (body.lost) faults.push(fault('checkpoint_lost', body, { checkpoint: body.lost.position }));
       if (body.cut) cuts.set(body.position, body.cut);
       const hash = checkpointHash(checkpoint.body);
-      sawExpected ||= hash === options.expected_head;
+      hasExpectedHead ||= hash === options.expected_head;
       began_at ??= body.at;
       kids.add(body.kid);
       previous = { position: body.position, hash, through: body.through, installation: body.installation };
@@ -145,20 +145,20 @@ export function walkChain(options: {
     finish() {
       const noRows = { partition: null, cursor: null, until: null };
       // Only a complete walk sees every row that a cut dropped.
-      const incomplete = isWhole
+      const incompleteCuts = isComplete
         ? [...cuts].filter(([position, { rows }]) => rows !== (cutRows.get(position) ?? 0))
         : [];
       // A cut that is not part of this chain does not explain missing rows, even if it is signed.
-      const unknown = [...cutRows.keys()].filter((position) => !cuts.has(position));
+      const unknownCuts = [...cutRows.keys()].filter((position) => !cuts.has(position));
       return [
-        ...unknown.map((checkpoint) => ({ ...noRows, code: 'cut_incomplete' as const, checkpoint })),
-        ...incomplete.map(([checkpoint, { partition }]) => ({
+        ...unknownCuts.map((checkpoint) => ({ ...noRows, code: 'cut_incomplete' as const, checkpoint })),
+        ...incompleteCuts.map(([checkpoint, { partition }]) => ({
           ...noRows,
           code: 'cut_incomplete' as const,
           checkpoint,
           partition,
         })),
-        ...(sawExpected ? [] : [{ ...noRows, code: 'head_missing' as const, checkpoint: null }]),
+        ...(hasExpectedHead ? [] : [{ ...noRows, code: 'head_missing' as const, checkpoint: null }]),
       ];
     },
     get head() {

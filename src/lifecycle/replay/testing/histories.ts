@@ -100,7 +100,7 @@ export const oneDifference = (kind: DifferenceKind, verdict: string, seconds: nu
   [kind, verdict, at(seconds).getTime()],
 ];
 
-/** The boots and absences that the replay cannot decide, counted by kind. */
+/** The questions that the record cannot answer, as pairs of kind and count. */
 export const unknownsOf = (past: History, proposed: ReplayPolicy) =>
   replay(past, proposed).unknowns.map(({ kind, count }) => [kind, count]);
 
