@@ -1,6 +1,6 @@
 /**
- * Builds the console into dist/console, which the server serves. `vite` alone serves it against a
- * running server.
+ * Builds the console into dist/console, which the server serves. `vite` without `build` serves the
+ * sources for development and forwards calls to a running server.
  */
 import { fileURLToPath } from 'node:url';
 import react from '@vitejs/plugin-react';
@@ -10,7 +10,7 @@ const server = process.env.SLIPWAY_URL ?? 'http://127.0.0.1:7070';
 
 /** Modules that only dialogs use. */
 const onlyInDialogs =
-  /react-number-format|components\/(NumberInput|Radio|Textarea|Modal|ModalBase)\/|console\/src\/[\w/-]+\/(\w+Dialog|\w+Form|ExtraField|PredictionBox|EnrolmentToken|KeyboardHelp)\.tsx/;
+  /react-number-format|components\/(Checkbox|NumberInput|Radio|Textarea|Modal|ModalBase)\/|console\/src\/[\w/-]+\/(\w+Dialog|\w+Form|ExtraField|PredictionBox|EnrolmentToken|KeyboardHelp)\.tsx/;
 
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
@@ -43,5 +43,5 @@ export default defineConfig({
       },
     },
   },
-  server: { proxy: { '/v1': server } },
+  server: { proxy: { '/v1': server, '/healthz': server } },
 });

@@ -17,13 +17,27 @@ const fetchAndNoteTime: typeof fetch = async (input, init) => {
 const client = createClient({ base_url: '', addresses: routes, fetch: fetchAndNoteTime, retries: 1 });
 
 export const call = client.call;
-export const addressOf = client.address;
+export const urlOf = client.url;
 
 /** A mutating call. Its idempotency key makes it take effect once, even if it is sent again. */
 export const act = <Name extends OperationName>(name: Name, input: CallInput<Name>) =>
   client.call(name, { idempotency_key: newKey(), ...input });
 
 export type BodyOf<Name extends OperationName> = NonNullable<CallInput<Name>['body']>;
+
+/**
+ * Returns a function that gives equal bodies the same idempotency key and other bodies another one.
+ * For a form that may be sent again, changed or not.
+ */
+export function keyPerBody(): (body: object) => string {
+  const keyByBody = new Map<string, string>();
+  return (body) => {
+    const text = JSON.stringify(body);
+    const key = keyByBody.get(text) ?? newKey();
+    keyByBody.set(text, key);
+    return key;
+  };
+}
 
 /**
  * Avoids `crypto.randomUUID`: browsers offer it only in secure contexts, and the console also runs

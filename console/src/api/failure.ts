@@ -1,5 +1,5 @@
 /** Describes an error for a person, with its cause, the next step and the id to quote. */
-import { filledRemedy, RequestRefused, ServerUnreachable } from '../../../src/contract/client.ts';
+import { fillRemedy, RequestRefused, ServerUnreachable } from '../../../src/contract/client.ts';
 import type { Problem } from '../../../src/contract/errors/problem.ts';
 import { remedies } from './remedies.generated.ts';
 
@@ -24,7 +24,7 @@ const defaultPauseSeconds = 5;
 /** A page sends a dozen requests at once, so the pause is never shorter than this. */
 const minPauseSeconds = 1;
 
-/** Returns when to send the same request again, or null if a retry cannot succeed. */
+/** Returns after how many seconds to repeat the request, or null if a retry cannot succeed. */
 export function retryAfterSeconds(error: unknown): number | null {
   const problem = problemOf(error);
   if (!problem) return error instanceof ServerUnreachable ? defaultPauseSeconds : null;
@@ -46,7 +46,7 @@ export function failureOf(error: unknown): Failure {
     return {
       title: problem.title,
       detail: problem.detail,
-      remedy: filledRemedy(
+      remedy: fillRemedy(
         remedies[problem.code] ?? 'Try again. If it happens again, report it with the correlation id.',
         problem,
       ),
@@ -57,18 +57,18 @@ export function failureOf(error: unknown): Failure {
     };
   }
   const message = error instanceof Error ? error.message : String(error);
-  const notLoaded = error instanceof PartNotLoaded;
-  const unreachable = notLoaded || error instanceof ServerUnreachable;
+  const isPartMissing = error instanceof PartNotLoaded;
+  const isUnreachable = isPartMissing || error instanceof ServerUnreachable;
   return {
-    title: unreachable ? 'The server does not answer' : 'Internal error in the console',
-    detail: notLoaded ? 'This page loads when you first open it, and loading it failed.' : message,
-    remedy: notLoaded
+    title: isUnreachable ? 'The server does not answer' : 'Internal error in the console',
+    detail: isPartMissing ? 'This page loads when you first open it, and loading it failed.' : message,
+    remedy: isPartMissing
       ? 'Check that the server runs, then try again. Pages that are already open keep working.'
-      : unreachable
+      : isUnreachable
         ? 'Check that the server runs and that this page can reach it. The console retries by itself.'
         : 'Reload the page. If it happens again, report it with the message above.',
     code: null,
-    owner_layer: unreachable ? 'transport' : null,
+    owner_layer: isUnreachable ? 'transport' : null,
     correlation_id: null,
     errors: [],
   };

@@ -8,11 +8,14 @@ import { retryAfterSeconds } from './failure.ts';
 
 type AnyQuery = Query<unknown, unknown, unknown, readonly unknown[]>;
 
-/** Registered for every failed query, so that no page has to handle retries. */
+/**
+ * Returns a handler for every failed query, to be called by the query cache. No page has to handle
+ * retries.
+ */
 export function retryFailedQueries(clock: Clock): (error: unknown, query: AnyQuery) => void {
   const timers = new Map<string, CancelTimer>();
   return (error, query) => {
-    // A change in the stream may have refetched meanwhile; keep one timer per query.
+    // The query may have been fetched again before its timer ran. Keep one timer per query.
     timers.get(query.queryHash)?.();
     timers.delete(query.queryHash);
     const seconds = retryAfterSeconds(error);

@@ -5,6 +5,8 @@ export const routes = {
   'readiness-get': { method: 'GET', path: '/readyz' },
   'metrics-get': { method: 'GET', path: '/metrics' },
   'settings-get': { method: 'GET', path: '/v1/settings' },
+  'server-status': { method: 'GET', path: '/v1/status' },
+  'log-level-set': { method: 'POST', path: '/v1/log-level' },
   'overview-get': { method: 'GET', path: '/v1/overview' },
   'session-create': { method: 'POST', path: '/v1/session' },
   'session-get': { method: 'GET', path: '/v1/session' },
@@ -79,4 +81,7 @@ export const routes = {
   'residue-adopt': { method: 'POST', path: '/v1/residue/{id}/adopt' },
   'residue-delete': { method: 'POST', path: '/v1/residue/{id}/delete' },
   'residue-verify': { method: 'POST', path: '/v1/residue/{id}/verify' },
+  'restoration-get': { method: 'GET', path: '/v1/restoration' },
+  'restoration-differences': { method: 'GET', path: '/v1/restoration/differences' },
+  'restoration-end': { method: 'POST', path: '/v1/restoration/end' },
 } as const;

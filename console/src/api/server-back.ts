@@ -9,7 +9,7 @@ async function isAnswering(signal: AbortSignal): Promise<boolean> {
   }
 }
 
-export async function untilServerAnswers(clock: Clock, everyMs: number, signal: AbortSignal): Promise<void> {
+export async function waitForServer(clock: Clock, everyMs: number, signal: AbortSignal): Promise<void> {
   do await pause(clock, everyMs, signal);
   while (!signal.aborted && !(await isAnswering(signal)));
 }

@@ -1,13 +1,13 @@
 /**
- * The console's only clock: the server's time as this browser knows it, with one shared tick a
- * second. Deadlines are the server's, so a wrong clock on a laptop must not miscount them.
+ * The clock of everything on screen: the server's time as this browser knows it, with one shared
+ * tick a second. The server sets deadlines, so a wrong clock on a laptop must not miscount them.
  */
 import { useSyncExternalStore } from 'react';
 import { systemClock } from '../../../src/base/clock.ts';
 
 const tickMs = 1000;
 /** `Date` headers have whole seconds, so a smaller difference is only rounding. */
-const trustedDifferenceMs = 1500;
+const roundingMs = 1500;
 
 let offsetMs = 0;
 
@@ -16,29 +16,29 @@ let offsetMs = 0;
  * request and now, so a slow reply does not prove that our own clock is wrong.
  */
 export function noteServerDate(header: string | null, sentMs: number, nowMs: number): void {
-  const stamped = header === null ? Number.NaN : Date.parse(header) + 500;
-  if (Number.isNaN(stamped)) return;
-  const clocksAgree = stamped > sentMs - trustedDifferenceMs && stamped < nowMs + trustedDifferenceMs;
-  offsetMs = clocksAgree ? 0 : stamped - nowMs;
+  const stampedMs = header === null ? Number.NaN : Date.parse(header) + 500;
+  if (Number.isNaN(stampedMs)) return;
+  const clocksAgree = stampedMs > sentMs - roundingMs && stampedMs < nowMs + roundingMs;
+  offsetMs = clocksAgree ? 0 : stampedMs - nowMs;
 }
 
 export const serverNowMs = (): number => systemClock.nowMs() + offsetMs;
 
 const listeners = new Set<() => void>();
 let lastTickMs = 0;
-let ticking = false;
+let isTicking = false;
 
 function tick(): void {
   lastTickMs = serverNowMs();
   for (const listener of listeners) listener();
-  ticking = listeners.size > 0;
-  if (ticking) systemClock.after(tickMs - (lastTickMs % tickMs), tick);
+  isTicking = listeners.size > 0;
+  if (isTicking) systemClock.after(tickMs - (lastTickMs % tickMs), tick);
 }
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
-  if (!ticking) {
-    ticking = true;
+  if (!isTicking) {
+    isTicking = true;
     lastTickMs = serverNowMs();
     systemClock.after(tickMs - (lastTickMs % tickMs), tick);
   }
@@ -46,7 +46,7 @@ function subscribe(listener: () => void): () => void {
 }
 
 const currentTickMs = () => {
-  if (!ticking) lastTickMs = serverNowMs();
+  if (!isTicking) lastTickMs = serverNowMs();
   return lastTickMs;
 };
 

@@ -1,7 +1,7 @@
 /** Shows who is signed in; its menu loads on demand. */
 import { useState } from 'react';
 import type { Session } from '../../../src/contract/security/token.ts';
-import { part, usePart } from '../ui/loading/lazy-part.tsx';
+import { createPart, usePart } from '../ui/loading/lazy-part.tsx';
 import { AccountFace } from './AccountFace.tsx';
 
 interface Props {
@@ -9,12 +9,12 @@ interface Props {
   onHelp: () => void;
 }
 
-const menu = part<Props>(async () => (await import('./AccountMenu.tsx')).AccountMenu);
+const menu = createPart<Props>(async () => (await import('./AccountMenu.tsx')).AccountMenu);
 
 export function Account({ session, onHelp }: Props) {
-  const [wanted, setWanted] = useState(false);
-  const { Part: AccountMenu } = usePart(menu, wanted);
-  return wanted && AccountMenu ? (
+  const [isWanted, setIsWanted] = useState(false);
+  const { Part: AccountMenu } = usePart(menu, isWanted);
+  return isWanted && AccountMenu ? (
     <AccountMenu session={session} onHelp={onHelp} />
   ) : (
     <AccountFace
@@ -22,7 +22,7 @@ export function Account({ session, onHelp }: Props) {
       aria-haspopup="menu"
       aria-expanded={false}
       onPointerEnter={() => void menu.load().catch(() => {})}
-      onClick={() => setWanted(true)}
+      onClick={() => setIsWanted(true)}
     />
   );
 }

@@ -1,4 +1,4 @@
-/** Surrounds every page: navigation, account, stream state and global keys. */
+/** Surrounds every page behind the sign-in: navigation, account, stream state and global keys. */
 
 import { AppShell, Burger, Group, NavLink } from '@mantine/core';
 import { useDisclosure, useMediaQuery } from '@mantine/hooks';
@@ -8,6 +8,7 @@ import { type ReactNode, useEffect } from 'react';
 import { glossary } from '../../../src/lifecycle/glossary.ts';
 import { sessionQuery, useSession } from '../api/session.ts';
 import { FindBox } from '../features/find/FindBox.tsx';
+import { RestorationBanner } from '../features/restoration/RestorationBanner.tsx';
 import { HeldLink, HeldMark } from '../features/supervision/HeldVerdicts.tsx';
 import { startLive } from '../live/live.ts';
 import { focusFind, useKeyboard } from '../ui/keyboard.ts';
@@ -19,7 +20,7 @@ import { type Place, places } from './navigation.ts';
 import { AttentionLink, AttentionMark, DriftMark, ResidueMark } from './OpenMark.tsx';
 import { StaleBanner, StreamStatus } from './StreamStatus.tsx';
 
-const chord = (key: string) => (
+const renderChord = (key: string) => (
   <kbd className={styles.chord} aria-hidden>
     g {key}
   </kbd>
@@ -45,7 +46,7 @@ export function Frame() {
   const { pathname } = useLocation();
   const [opened, menu] = useDisclosure(false);
   const isNarrow = useMediaQuery('(max-width: 48em)');
-  const [helping, help] = useDisclosure(false);
+  const [isHelpOpen, help] = useDisclosure(false);
 
   // Reading an ended session redirects to the sign-in page.
   useEffect(() => startLive(cache, () => void cache.invalidateQueries(sessionQuery)), [cache]);
@@ -102,7 +103,7 @@ export function Frame() {
                 label={label}
                 title={glossary[word].means}
                 leftSection={<Icon size={18} stroke={1.75} aria-hidden />}
-                rightSection={<PlaceMark to={to} fallback={chord(key)} />}
+                rightSection={<PlaceMark to={to} fallback={renderChord(key)} />}
                 active={covers.some((path) => pathname.startsWith(path))}
                 className={styles.place}
                 onClick={menu.close}
@@ -120,11 +121,12 @@ export function Frame() {
 
       <AppShell.Main className={styles.main}>
         <div id="page" className={styles.page} tabIndex={-1}>
+          <RestorationBanner />
           <Outlet />
         </div>
       </AppShell.Main>
       <StaleBanner />
-      <KeyboardHelp opened={helping} onClose={help.close} places={allowedPlaces} />
+      <KeyboardHelp opened={isHelpOpen} onClose={help.close} places={allowedPlaces} />
     </AppShell>
   );
 }

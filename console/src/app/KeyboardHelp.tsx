@@ -1,4 +1,4 @@
-/** Lists the keys that work everywhere. */
+/** Lists the keys of the console. */
 import { Modal, Table } from '@mantine/core';
 import styles from './KeyboardHelp.module.css';
 import type { Place } from './navigation.ts';

@@ -1,4 +1,4 @@
-/** The page for an unknown address. */
+/** The page for an unknown URL. */
 import { Button } from '@mantine/core';
 import { IconMapOff } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
@@ -10,7 +10,7 @@ export const NotFoundPage = () => (
   <>
     <PageHeader title="Not found" tab="Not found" />
     <Panel>
-      <Empty icon={IconMapOff} title="There is nothing at this address">
+      <Empty icon={IconMapOff} title="There is no page at this URL">
         <p>The link may be old or mistyped.</p>
         <Button component={Link} to="/fleet" variant="default">
           Show the fleet

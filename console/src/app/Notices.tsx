@@ -1,12 +1,12 @@
-/** Shows notices; loads with the first one. */
+/** Shows notices. The library loads with the first notice. */
 import { useSyncExternalStore } from 'react';
-import { part, usePart } from '../ui/loading/lazy-part.tsx';
+import { createPart, usePart } from '../ui/loading/lazy-part.tsx';
 import { areNoticesWanted, loadNotices, watchNotices } from '../ui/notices.ts';
 
-const notices = part<{ position: 'bottom-right' }>(async () => (await loadNotices()).Notifications);
+const notices = createPart<{ position: 'bottom-right' }>(async () => (await loadNotices()).Notifications);
 
 export function Notices() {
-  const wanted = useSyncExternalStore(watchNotices, areNoticesWanted);
-  const { Part: NoticeList } = usePart(notices, wanted);
-  return wanted && NoticeList ? <NoticeList position="bottom-right" /> : null;
+  const isWanted = useSyncExternalStore(watchNotices, areNoticesWanted);
+  const { Part: NoticeList } = usePart(notices, isWanted);
+  return isWanted && NoticeList ? <NoticeList position="bottom-right" /> : null;
 }

@@ -1,6 +1,6 @@
 /**
- * Badges with the number of open items beside a navigation link. A badge replaces the fallback, so
- * nothing moves.
+ * Badges with the number of open items beside a navigation link. A badge takes the place of the
+ * fallback, so nothing moves.
  */
 import { IconBell } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';

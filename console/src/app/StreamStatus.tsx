@@ -1,4 +1,7 @@
-/** Shows whether the page is live: a small label normally, a banner when it is not. */
+/**
+ * Shows whether the page is live: a small label always, and a banner while the stream is broken or
+ * refused.
+ */
 import { IconPlugConnectedX } from '@tabler/icons-react';
 import { useStreamState } from '../live/live.ts';
 import type { StreamState } from '../live/stream.ts';
@@ -27,7 +30,6 @@ export function StreamStatus() {
   );
 }
 
-/** The banner floats above the page, so nothing moves when the stream breaks and recovers. */
 const banners: Partial<Record<StreamState, { title: string; text: string }>> = {
   stale: { title: 'The live stream is stale.', text: 'Reconnecting. This page may be out of date.' },
   refused: {
@@ -36,6 +38,7 @@ const banners: Partial<Record<StreamState, { title: string; text: string }>> = {
   },
 };
 
+/** Floats above the page, so nothing moves when the stream breaks and recovers. */
 export function StaleBanner() {
   const banner = banners[useStreamState()];
   return (

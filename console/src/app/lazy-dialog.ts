@@ -1,7 +1,7 @@
 /** Loads the keyboard help when it is first opened. */
-import { onDemand } from '../ui/dialog/on-demand.tsx';
+import { loadOnDemand } from '../ui/dialog/on-demand.tsx';
 
-export const KeyboardHelp = onDemand(
+export const KeyboardHelp = loadOnDemand(
   ({ opened }) => opened,
   async () => (await import('./KeyboardHelp.tsx')).KeyboardHelp,
 );

@@ -23,7 +23,7 @@ const retryLater = retryFailedQueries(systemClock);
 const queryClient = new QueryClient({
   queryCache: new QueryCache({
     onError: (error, query) => {
-      if (isSignedOut(error)) void askToSignIn();
+      if (isSignedOut(error)) void redirectToSignIn();
       retryLater(error, query);
     },
   }),
@@ -34,8 +34,8 @@ const queryClient = new QueryClient({
       refetchOnWindowFocus: false,
       // Patched values keep their identity, so a deep comparison of the whole fleet is not needed.
       structuralSharing: false,
-      // Only an unreachable server is retried at once. After a refusal the error is shown, and
-      // api/retry-policy.ts retries the query later.
+      // A request without an answer is retried three times before its error is shown. A refusal is
+      // shown immediately. After either, api/retry-policy.ts decides whether to retry later.
       retry: (failures, error) => problemOf(error) === null && failures < 3,
     },
   },
@@ -43,7 +43,7 @@ const queryClient = new QueryClient({
 
 const router = createConsoleRouter(queryClient);
 
-async function askToSignIn(): Promise<void> {
+async function redirectToSignIn(): Promise<void> {
   const { pathname, href } = router.state.location;
   if (pathname === '/sign-in') return;
   await router.navigate({ to: '/sign-in', search: { next: href }, replace: true });

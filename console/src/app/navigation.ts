@@ -29,7 +29,7 @@ export interface Place {
     | '/drift'
     | '/audit'
     | '/settings';
-  /** The link is highlighted while the address starts with one of these paths. */
+  /** The link is highlighted while the URL path starts with one of these paths. */
   covers: string[];
   label: string;
   /** The tooltip is the glossary entry of this word. */
@@ -58,7 +58,7 @@ export const places: Place[] = [
   { to: '/boots', covers: ['/boots'], label: 'Boots', word: 'boot', icon: IconRocket, key: 'b', isFor: seesWholeFleet },
   {
     to: '/supervision',
-    covers: ['/supervision'],
+    covers: ['/supervision', '/restoration'],
     label: 'Supervision',
     word: 'supervision',
     icon: IconGavel,

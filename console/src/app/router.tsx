@@ -1,5 +1,5 @@
 /**
- * Every address of the console. Each page is a chunk of its own, and the address holds its state.
+ * Every URL of the console. Each page is a chunk of its own, and the URL holds its state.
  */
 import type { QueryClient } from '@tanstack/react-query';
 import {
@@ -15,7 +15,7 @@ import { isSignedOut } from '../api/failure.ts';
 import { sessionQuery } from '../api/session.ts';
 import { FailedPage } from '../ui/loading/FailedPage.tsx';
 import { LoadingPage } from '../ui/loading/LoadingPage.tsx';
-import { page } from '../ui/loading/lazy-part.tsx';
+import { createLazyPage } from '../ui/loading/lazy-part.tsx';
 import { fields } from '../ui/search-params.ts';
 
 const rootRoute = createRootRouteWithContext<{ queryClient: QueryClient }>()({
@@ -26,7 +26,7 @@ const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/sign-in',
   validateSearch: fields('next'),
-  component: page(() => import('../features/sign-in/SignInPage.tsx'), 'SignInPage'),
+  component: createLazyPage(() => import('../features/sign-in/SignInPage.tsx'), 'SignInPage'),
 });
 
 /** The parent of every page that needs a session. */
@@ -41,7 +41,7 @@ const frameRoute = createRoute({
       throw error;
     }
   },
-  component: page(() => import('./Frame.tsx'), 'Frame'),
+  component: createLazyPage(() => import('./Frame.tsx'), 'Frame'),
 });
 
 const homeRoute = createRoute({
@@ -55,110 +55,116 @@ const homeRoute = createRoute({
 const attentionRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/attention',
-  component: page(() => import('../features/attention/AttentionPage.tsx'), 'AttentionPage'),
+  component: createLazyPage(() => import('../features/attention/AttentionPage.tsx'), 'AttentionPage'),
 });
 
 const fleetRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/fleet',
   validateSearch: fields('q', 'pool', 'status', 'group', 'view', 'sort'),
-  component: page(() => import('../features/fleet/FleetPage.tsx'), 'FleetPage'),
+  component: createLazyPage(() => import('../features/fleet/FleetPage.tsx'), 'FleetPage'),
 });
 
 const nodeRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/nodes/$id',
   validateSearch: fields('tab', 'layer', 'instance', 'q'),
-  component: page(() => import('../features/node/NodePage.tsx'), 'NodePage'),
+  component: createLazyPage(() => import('../features/node/NodePage.tsx'), 'NodePage'),
 });
 
 const allocationsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/allocations',
   validateSearch: fields('q', 'pool', 'status', 'sort', 'dialog'),
-  component: page(() => import('../features/allocation/AllocationsPage.tsx'), 'AllocationsPage'),
+  component: createLazyPage(() => import('../features/allocation/AllocationsPage.tsx'), 'AllocationsPage'),
 });
 
 const allocationRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/allocations/$id',
   validateSearch: fields('layer'),
-  component: page(() => import('../features/allocation/AllocationPage.tsx'), 'AllocationPage'),
+  component: createLazyPage(() => import('../features/allocation/AllocationPage.tsx'), 'AllocationPage'),
 });
 
 const operationsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/operations',
   validateSearch: fields('q', 'kind', 'status', 'sort'),
-  component: page(() => import('../features/operations/OperationsPage.tsx'), 'OperationsPage'),
+  component: createLazyPage(() => import('../features/operations/OperationsPage.tsx'), 'OperationsPage'),
 });
 
 const operationRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/operations/$id',
   validateSearch: fields('layer'),
-  component: page(() => import('../features/operations/OperationPage.tsx'), 'OperationPage'),
+  component: createLazyPage(() => import('../features/operations/OperationPage.tsx'), 'OperationPage'),
 });
 
 const poolsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/pools',
-  component: page(() => import('../features/pools/PoolsPage.tsx'), 'PoolsPage'),
+  component: createLazyPage(() => import('../features/pools/PoolsPage.tsx'), 'PoolsPage'),
 });
 
 const supervisionRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/supervision',
   validateSearch: fields('sort'),
-  component: page(() => import('../features/supervision/SupervisionPage.tsx'), 'SupervisionPage'),
+  component: createLazyPage(() => import('../features/supervision/SupervisionPage.tsx'), 'SupervisionPage'),
+});
+
+const restorationRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/restoration',
+  component: createLazyPage(() => import('../features/restoration/RestorationPage.tsx'), 'RestorationPage'),
 });
 
 const residueRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/residue',
   validateSearch: fields('status', 'pool', 'sort'),
-  component: page(() => import('../features/residue/ResiduePage.tsx'), 'ResiduePage'),
+  component: createLazyPage(() => import('../features/residue/ResiduePage.tsx'), 'ResiduePage'),
 });
 
 const driftRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/drift',
   validateSearch: fields('status'),
-  component: page(() => import('../features/drift/DriftPage.tsx'), 'DriftPage'),
+  component: createLazyPage(() => import('../features/drift/DriftPage.tsx'), 'DriftPage'),
 });
 
 const bootsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/boots',
   validateSearch: fields('pool', 'phase', 'budget', 'sort'),
-  component: page(() => import('../features/boots/BootsPage.tsx'), 'BootsPage'),
+  component: createLazyPage(() => import('../features/boots/BootsPage.tsx'), 'BootsPage'),
 });
 
 const auditRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/audit',
   validateSearch: fields('actor', 'action', 'target_id', 'code', 'kind'),
-  component: page(() => import('../features/audit/AuditPage.tsx'), 'AuditPage'),
+  component: createLazyPage(() => import('../features/audit/AuditPage.tsx'), 'AuditPage'),
 });
 
 const settingsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/settings',
   validateSearch: fields('sort', 'dialog'),
-  component: page(() => import('../features/settings/SettingsPage.tsx'), 'SettingsPage'),
+  component: createLazyPage(() => import('../features/settings/SettingsPage.tsx'), 'SettingsPage'),
 });
 
 const findRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/find',
   validateSearch: fields('id'),
-  component: page(() => import('../features/find/FindPage.tsx'), 'FindPage'),
+  component: createLazyPage(() => import('../features/find/FindPage.tsx'), 'FindPage'),
 });
 
 const notFoundRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '$',
-  component: page(() => import('./NotFoundPage.tsx'), 'NotFoundPage'),
+  component: createLazyPage(() => import('./NotFoundPage.tsx'), 'NotFoundPage'),
 });
 
 const routeTree = rootRoute.addChildren([
@@ -174,6 +180,7 @@ const routeTree = rootRoute.addChildren([
     operationRoute,
     poolsRoute,
     supervisionRoute,
+    restorationRoute,
     residueRoute,
     driftRoute,
     bootsRoute,
@@ -192,7 +199,7 @@ export const createConsoleRouter = (queryClient: QueryClient) =>
     defaultPendingComponent: LoadingPage,
     defaultErrorComponent: FailedPage,
     scrollRestoration: true,
-    // Plain values in the address bar: `?status=failed`, never quoted JSON.
+    // Plain values in the URL: `?status=failed`, never quoted JSON.
     parseSearch: parseSearchWith((value) => value),
     stringifySearch: stringifySearchWith(String),
   });

@@ -5,7 +5,7 @@ import { type CancelTimer, systemClock } from '../../../src/base/clock.ts';
 import { applyChanges } from '../api/cache/apply.ts';
 import { type Change, journal, type Topic } from '../api/cache/journal.ts';
 import { keys } from '../api/cache/keys.ts';
-import { addressOf } from '../api/client.ts';
+import { urlOf } from '../api/client.ts';
 import type { ServerEvent } from './sse.ts';
 import { staleAfter } from './stale.ts';
 import { LiveStream, type StreamState } from './stream.ts';
@@ -39,7 +39,7 @@ export const useStreamState = (): StreamState => useSyncExternalStore(watch, () 
 export function startLive(cache: QueryClient, onSignedOut: () => void): () => void {
   const inbox = new Inbox(cache);
   const stream = new LiveStream({
-    address: addressOf('stream-open', { query: { topics: 'nodes,allocations,operations,evidence' } }),
+    url: urlOf('stream-open', { query: { topics: 'nodes,allocations,operations,evidence' } }),
     clock: systemClock,
     fetch: (input, init) => fetch(input, init),
     onEvent: (event) => inbox.receive(event),
@@ -77,7 +77,7 @@ class Inbox {
   receive({ event, data }: ServerEvent): void {
     if (!topics.has(event)) return;
     if (this.#pending.length === 0) systemClock.after(batchMs, () => this.#flush());
-    // The server validates its responses against the schema.
+    // Not validated, because the events come from the server that served this page.
     this.#pending.push({ topic: event, value: JSON.parse(data) } as Change);
   }
 
@@ -86,14 +86,14 @@ class Inbox {
     this.#pending = [];
     journal.add(changes);
     applyChanges(this.#cache, changes);
-    const { explained, now, soon } = staleAfter(changes);
-    for (const queryKey of now) void this.#cache.invalidateQueries({ queryKey });
-    for (const queryKey of explained.size > 0 ? [keys.allExplanations(), keys.allAllocationActions()] : [])
+    const { explainedIds, immediate, delayed } = staleAfter(changes);
+    for (const queryKey of immediate) void this.#cache.invalidateQueries({ queryKey });
+    for (const queryKey of explainedIds.size > 0 ? [keys.allExplanations(), keys.allAllocationActions()] : [])
       void this.#cache.invalidateQueries({
         queryKey,
-        predicate: ({ queryKey }) => explained.has(String(queryKey.at(-1))),
+        predicate: ({ queryKey }) => explainedIds.has(String(queryKey.at(-1))),
       });
-    this.#recountSoon(soon);
+    this.#recountSoon(delayed);
   }
 
   #recountSoon(stale: (readonly unknown[])[]): void {

@@ -1,5 +1,5 @@
 /**
- * Parses server-sent events. The browser's `EventSource` would not do: it hides the status of a
+ * Parses server-sent events. The browser's `EventSource` is not enough: it hides the status of a
  * refused request, and the keep-alive comments that distinguish a quiet stream from a dead one.
  */
 export interface ServerEvent {
@@ -18,10 +18,10 @@ export class EventParser {
   feed(text: string): ServerEvent[] {
     const lines = (this.#unfinishedLine + text).split(/\r\n|\n|\r(?!$)/);
     this.#unfinishedLine = lines.pop() ?? '';
-    return lines.flatMap((line) => this.#line(line) ?? []);
+    return lines.flatMap((line) => this.#readLine(line) ?? []);
   }
 
-  #line(line: string): ServerEvent | null {
+  #readLine(line: string): ServerEvent | null {
     if (line === '') return this.#complete();
     if (line.startsWith(':')) return null;
     const colon = line.indexOf(':');

@@ -10,17 +10,17 @@ export interface Stale {
    * Ids of nodes and allocations whose explanation and actions may have changed. There may be
    * thousands, but only those on screen are read again.
    */
-  explained: Set<string>;
+  explainedIds: Set<string>;
   /** Queries to refetch at once, because they may be on screen. */
-  now: Key[];
+  immediate: Key[];
   /** Queries to refetch together after a pause, such as counts. */
-  soon: Key[];
+  delayed: Key[];
 }
 
 interface StaleByKind {
   kinds: RegExp;
-  now: Key[];
-  soon: Key[];
+  immediate: Key[];
+  delayed: Key[];
 }
 
 const brake = keys.brake();
@@ -31,15 +31,20 @@ const countQueries: Key[] = [keys.pools(), keys.overview()];
 
 /** Kinds of evidence that change the answer of other queries. */
 const staleByKind: StaleByKind[] = [
-  { kinds: /^boot\./, now: [keys.allBootStages()], soon: [] },
-  { kinds: /^(brake|maintenance)\./, now: [brake], soon: [] },
-  { kinds: /^token\./, now: [keys.tokens(), keys.sessions()], soon: [] },
-  { kinds: /^session\./, now: [keys.sessions()], soon: [] },
-  { kinds: /^(pool|budget)\./, now: [keys.pools(), keys.allBootStatistics()], soon: [] },
-  { kinds: /^node\.(starting|ready|failed|cleaning)$/, now: [], soon: [keys.allBootStatistics()] },
-  { kinds: /^finding\./, now: [], soon: [findings] },
-  { kinds: /^residue\./, now: [], soon: [residues] },
-  { kinds: /^node\.held(_over)?$/, now: [], soon: [brake] },
+  { kinds: /^boot\./, immediate: [keys.allBootStages()], delayed: [] },
+  { kinds: /^(brake|maintenance)\./, immediate: [brake], delayed: [] },
+  {
+    kinds: /^(restoration\.ended|evidence\.restored)$/,
+    immediate: [keys.allRestorations(), keys.serverStatus()],
+    delayed: [],
+  },
+  { kinds: /^token\./, immediate: [keys.tokens(), keys.sessions()], delayed: [] },
+  { kinds: /^session\./, immediate: [keys.sessions()], delayed: [] },
+  { kinds: /^(pool|budget)\./, immediate: [keys.pools(), keys.allBootStatistics()], delayed: [] },
+  { kinds: /^node\.(starting|ready|failed|cleaning)$/, immediate: [], delayed: [keys.allBootStatistics()] },
+  { kinds: /^finding\./, immediate: [], delayed: [findings] },
+  { kinds: /^residue\./, immediate: [], delayed: [residues] },
+  { kinds: /^node\.held(_over)?$/, immediate: [], delayed: [brake] },
 ];
 
 /** An explanation depends on the node or allocation, its operation and its evidence. */
@@ -47,19 +52,19 @@ const explainedBy = ({ value: { node_id, allocation_id } }: Change): string[] =>
   [node_id, allocation_id].filter((id) => typeof id === 'string');
 
 export function staleAfter(changes: Change[]): Stale {
-  const explained = new Set<string>();
-  const now = new Set<Key>();
-  const soon = new Set<Key>();
+  const explainedIds = new Set<string>();
+  const immediate = new Set<Key>();
+  const delayed = new Set<Key>();
   for (const change of changes) {
-    for (const id of explainedBy(change)) explained.add(id);
-    if (change.topic === 'node' || change.topic === 'allocation') for (const key of countQueries) soon.add(key);
+    for (const id of explainedBy(change)) explainedIds.add(id);
+    if (change.topic === 'node' || change.topic === 'allocation') for (const key of countQueries) delayed.add(key);
     if (change.topic !== 'evidence') continue;
-    if (change.value.actor) soon.add(audits);
+    if (change.value.actor) delayed.add(audits);
     for (const stale of staleByKind) {
       if (!stale.kinds.test(change.value.kind)) continue;
-      for (const key of stale.now) now.add(key);
-      for (const key of stale.soon) soon.add(key);
+      for (const key of stale.immediate) immediate.add(key);
+      for (const key of stale.delayed) delayed.add(key);
     }
   }
-  return { explained, now: [...now], soon: [...soon] };
+  return { explainedIds, immediate: [...immediate], delayed: [...delayed] };
 }

@@ -12,7 +12,7 @@ function startScene() {
   let signedOut = 0;
   let answer: () => Response = () => new Response(null, { status: 503 });
   const stream = new LiveStream({
-    address: '/v1/stream',
+    url: '/v1/stream',
     clock,
     fetch: async (_, init) => {
       lastEventIds.push(new Headers(init?.headers).get('last-event-id'));
@@ -61,95 +61,95 @@ function startScene() {
 
 describe('the live stream', () => {
   it('resumes after its last event when the connection breaks', async () => {
-    const at = startScene();
-    at.serve();
-    at.stream.start();
-    await at.clock.advance(0);
-    await at.send('id: 7-1\nevent: node\ndata: a\n\n');
-    at.hangUp();
-    await at.clock.advance(10_000);
-    expect(at.events).toEqual(['a']);
-    expect(at.lastEventIds).toEqual([null, '7-1']);
-    expect(at.opened).toEqual([false, true]);
-    expect(at.states).toEqual(['connecting', 'live', 'stale', 'live']);
-    at.stream.stop();
+    const scene = startScene();
+    scene.serve();
+    scene.stream.start();
+    await scene.clock.advance(0);
+    await scene.send('id: 7-1\nevent: node\ndata: a\n\n');
+    scene.hangUp();
+    await scene.clock.advance(10_000);
+    expect(scene.events).toEqual(['a']);
+    expect(scene.lastEventIds).toEqual([null, '7-1']);
+    expect(scene.opened).toEqual([false, true]);
+    expect(scene.states).toEqual(['connecting', 'live', 'stale', 'live']);
+    scene.stream.stop();
   });
 
   it('becomes stale after silence, but not while keep-alives arrive', async () => {
-    const at = startScene();
-    at.serve();
-    at.stream.start();
-    await at.clock.advance(0);
+    const scene = startScene();
+    scene.serve();
+    scene.stream.start();
+    await scene.clock.advance(0);
     for (let beat = 0; beat < 6; beat++) {
-      await at.clock.advance(5000);
-      await at.send(': alive\n\n');
+      await scene.clock.advance(5000);
+      await scene.send(': alive\n\n');
     }
-    expect(at.states).toEqual(['connecting', 'live']);
-    at.refuse(503);
-    await at.clock.advance(16_000);
-    expect(at.states.at(-1)).toBe('stale');
-    at.stream.stop();
+    expect(scene.states).toEqual(['connecting', 'live']);
+    scene.refuse(503);
+    await scene.clock.advance(16_000);
+    expect(scene.states.at(-1)).toBe('stale');
+    scene.stream.stop();
   });
 
   it('backs off, but reconnects at least every few seconds', async () => {
-    const at = startScene();
-    at.refuse(503);
-    at.stream.start();
-    await at.clock.advance(60_000);
-    expect(at.lastEventIds.length).toBeGreaterThan(8);
-    expect(at.lastEventIds.length).toBeLessThan(30);
-    at.stream.stop();
+    const scene = startScene();
+    scene.refuse(503);
+    scene.stream.start();
+    await scene.clock.advance(60_000);
+    expect(scene.lastEventIds.length).toBeGreaterThan(8);
+    expect(scene.lastEventIds.length).toBeLessThan(30);
+    scene.stream.stop();
   });
 
   it('reports refused after a 429, and waits for Retry-After', async () => {
-    const at = startScene();
-    at.refuse(429, { 'retry-after': '15' });
-    at.stream.start();
-    await at.clock.advance(60_000);
-    expect(at.states.at(-1)).toBe('refused');
-    expect(at.lastEventIds.length).toBeGreaterThan(2);
-    expect(at.lastEventIds.length).toBeLessThan(8);
-    at.serve();
-    await at.clock.advance(20_000);
+    const scene = startScene();
+    scene.refuse(429, { 'retry-after': '15' });
+    scene.stream.start();
+    await scene.clock.advance(60_000);
+    expect(scene.states.at(-1)).toBe('refused');
+    expect(scene.lastEventIds.length).toBeGreaterThan(2);
+    expect(scene.lastEventIds.length).toBeLessThan(8);
+    scene.serve();
+    await scene.clock.advance(20_000);
     // The silence after an early retry may already have made the stream stale again.
-    expect(at.states).toContain('live');
-    at.stream.stop();
+    expect(scene.states).toContain('live');
+    scene.stream.stop();
   });
 
   it('starts without a cursor after the server rejected it', async () => {
-    const at = startScene();
-    at.serve();
-    at.stream.start();
-    await at.clock.advance(0);
-    await at.send('id: 7-1\nevent: position\ndata: {}\n\n');
-    at.refuse(400);
-    at.hangUp();
-    await at.clock.advance(2000);
-    at.serve();
-    await at.clock.advance(10_000);
-    expect(at.lastEventIds[1]).toBe('7-1');
-    expect(at.lastEventIds.at(-1)).toBeNull();
-    expect(at.opened.at(-1)).toBe(false);
-    at.stream.stop();
+    const scene = startScene();
+    scene.serve();
+    scene.stream.start();
+    await scene.clock.advance(0);
+    await scene.send('id: 7-1\nevent: position\ndata: {}\n\n');
+    scene.refuse(400);
+    scene.hangUp();
+    await scene.clock.advance(2000);
+    scene.serve();
+    await scene.clock.advance(10_000);
+    expect(scene.lastEventIds[1]).toBe('7-1');
+    expect(scene.lastEventIds.at(-1)).toBeNull();
+    expect(scene.opened.at(-1)).toBe(false);
+    scene.stream.stop();
   });
 
   it('stops and reports sign-out after a 401', async () => {
-    const at = startScene();
-    at.refuse(401);
-    at.stream.start();
-    await at.clock.advance(60_000);
-    expect(at.signedOut()).toBe(1);
-    expect(at.lastEventIds).toHaveLength(1);
+    const scene = startScene();
+    scene.refuse(401);
+    scene.stream.start();
+    await scene.clock.advance(60_000);
+    expect(scene.signedOut()).toBe(1);
+    expect(scene.lastEventIds).toHaveLength(1);
   });
 
   it('reports nothing after it was stopped', async () => {
-    const at = startScene();
-    at.serve();
-    at.stream.start();
-    await at.clock.advance(0);
-    at.stream.stop();
-    await at.clock.advance(60_000);
-    expect(at.states).toEqual(['connecting', 'live', 'paused']);
-    expect(at.lastEventIds).toHaveLength(1);
+    const scene = startScene();
+    scene.serve();
+    scene.stream.start();
+    await scene.clock.advance(0);
+    scene.stream.stop();
+    await scene.clock.advance(60_000);
+    expect(scene.states).toEqual(['connecting', 'live', 'paused']);
+    expect(scene.lastEventIds).toHaveLength(1);
   });
 });

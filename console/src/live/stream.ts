@@ -9,7 +9,7 @@ import { EventParser, type ServerEvent } from './sse.ts';
 export type StreamState = 'connecting' | 'live' | 'stale' | 'paused' | 'refused';
 
 export interface StreamOptions {
-  address: string;
+  url: string;
   clock: Clock;
   fetch: typeof fetch;
   onEvent: (event: ServerEvent) => void;
@@ -23,7 +23,7 @@ export interface StreamOptions {
 const silenceMs = 15_000;
 const firstWaitMs = 500;
 const maxWaitMs = 5000;
-const tooMany = 429;
+const tooManyRequests = 429;
 /** Used when the server sends no Retry-After. */
 const refusedWaitSeconds = 15;
 const maxRefusedWaitSeconds = 60;
@@ -71,14 +71,14 @@ export class LiveStream {
     let wasConnected = false;
     this.#refusedWaitMs = 0;
     try {
-      const reply = await this.#options.fetch(this.#options.address, {
+      const reply = await this.#options.fetch(this.#options.url, {
         headers: { accept: 'text/event-stream', ...(this.#cursor && { 'last-event-id': this.#cursor }) },
         credentials: 'same-origin',
         cache: 'no-store',
         signal,
       });
       if (!reply.ok || !reply.body) {
-        this.#refused(reply);
+        this.#handleRefusal(reply);
         return false;
       }
       this.#options.onState('live');
@@ -87,7 +87,7 @@ export class LiveStream {
       const parser = new EventParser();
       for await (const text of chunks(reply.body)) {
         watch.restart();
-        for (const event of parser.feed(text)) this.#take(event);
+        for (const event of parser.feed(text)) this.#receive(event);
       }
       return wasConnected;
     } catch (error) {
@@ -100,14 +100,14 @@ export class LiveStream {
     }
   }
 
-  #take(event: ServerEvent): void {
+  #receive(event: ServerEvent): void {
     // Move the cursor first, so that an event that cannot be read is not requested forever.
     if (event.id) this.#cursor = event.id;
     if (event.data !== '') this.#options.onEvent(event);
   }
 
-  #refused({ status, headers }: Response): void {
-    if (status === tooMany) {
+  #handleRefusal({ status, headers }: Response): void {
+    if (status === tooManyRequests) {
       const seconds = Number(headers.get('retry-after')) || refusedWaitSeconds;
       this.#refusedWaitMs = 1000 * Math.min(seconds, maxRefusedWaitSeconds);
     }

@@ -31,7 +31,7 @@ const isTyping = (target: EventTarget | null): boolean =>
  * Returns the letter pressed in time after `g`. It uses the time of the key events, because the
  * server's time, which the console uses elsewhere, may be corrected between two keys.
  */
-export function chordReader(): (key: string, atMs: number) => { go: string } | 'begun' | null {
+export function createChordReader(): (key: string, atMs: number) => { go: string } | 'begun' | null {
   let goUntilMs = Number.NEGATIVE_INFINITY;
   return (key, atMs) => {
     const isInTime = atMs < goUntilMs;
@@ -52,7 +52,7 @@ export function useKeyboard(keys: Keys): void {
   const latest = useRef(keys);
   latest.current = keys;
   useEffect(() => {
-    const chord = chordReader();
+    const chord = createChordReader();
     const onKey = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
       if (isDialogOpen()) return;

@@ -1,4 +1,4 @@
-/** State in the address: every field is a string or absent, and unknown fields are dropped. */
+/** State in the URL: every field is a string or absent, and unknown fields are dropped. */
 
 type Search<Names extends string> = { [Name in Names]?: string };
 

@@ -1,6 +1,6 @@
 /**
- * All design tokens: type, space, surfaces and tones. Style sheets use these variables and name no
- * colour of their own, so themes change in this file only.
+ * All design tokens: type, space, surfaces and tones. Style sheets take their colours from these
+ * variables, except shadows and plain white, so themes change in this file only.
  */
 import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from '@mantine/core';
 

@@ -1,6 +1,6 @@
 /**
- * Applies live changes to the query cache. Apart from the queries themselves, only this file
- * writes server data there.
+ * Applies live changes to the query cache. Besides the queries themselves, only this file and the
+ * sign-in page (the new session) write server data there.
  */
 import type { QueryClient } from '@tanstack/react-query';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
@@ -10,7 +10,7 @@ import type { Operation } from '../../../../src/contract/operation.ts';
 import type { FleetStore } from './fleet-store.ts';
 import type { Change } from './journal.ts';
 import { type Filters, keys, type ListKind } from './keys.ts';
-import { cutLive, type Pages, patchPages, patchTimeline } from './patch.ts';
+import { capLiveList, type Pages, patchPages, patchTimeline } from './patch.ts';
 import { noteArrival } from './received.ts';
 
 export const nodeId = (node: Node) => node.node_id;
@@ -18,7 +18,7 @@ export const allocationId = (allocation: Allocation) => allocation.allocation_id
 export const operationId = (operation: Operation) => operation.workflow_id;
 
 /** Keeps only the last of several changes to the same item. */
-function latest<T>(values: T[], idOf: (value: T) => string): T[] {
+function keepLatest<T>(values: T[], idOf: (value: T) => string): T[] {
   return [...new Map(values.map((value) => [idOf(value), value])).values()];
 }
 
@@ -28,7 +28,7 @@ function patchLists<T extends object>(cache: QueryClient, kind: ListKind, values
   for (const [key, data] of cache.getQueriesData<Pages<T>>({ queryKey: keys.allLists(kind) })) {
     if (!data) continue;
     const patched = values.reduce((pages, value) => patchPages(pages, value, idOf, filtersOf(key)), data);
-    if (patched !== data) cache.setQueryData(key, cutLive(patched, idOf));
+    if (patched !== data) cache.setQueryData(key, capLiveList(patched, idOf));
   }
 }
 
@@ -67,7 +67,7 @@ function withNewProgress(cache: QueryClient, operations: Operation[]): Allocatio
     ...lists.flatMap(([, data]) => data?.pages.flatMap((page) => page.items) ?? []),
     ...single.flatMap(([, data]) => data ?? []),
   ];
-  return latest(known, allocationId).flatMap((allocation) => {
+  return keepLatest(known, allocationId).flatMap((allocation) => {
     const progress = allocation.workflow_id === null ? undefined : byId.get(allocation.workflow_id);
     return progress ? [{ ...allocation, progress }] : [];
   });
@@ -92,8 +92,8 @@ export function applyChanges(cache: QueryClient, changes: Change[]): void {
     else if (change.topic === 'operation') operations.push(change.value);
     else evidence.push(change.value);
   }
-  if (nodes.length > 0) applyNodes(cache, latest(nodes, nodeId));
-  if (allocations.length > 0) applyAllocations(cache, latest(allocations, allocationId));
-  if (operations.length > 0) applyOperations(cache, latest(operations, operationId));
+  if (nodes.length > 0) applyNodes(cache, keepLatest(nodes, nodeId));
+  if (allocations.length > 0) applyAllocations(cache, keepLatest(allocations, allocationId));
+  if (operations.length > 0) applyOperations(cache, keepLatest(operations, operationId));
   if (evidence.length > 0) applyEvidence(cache, evidence);
 }

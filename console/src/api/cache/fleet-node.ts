@@ -23,7 +23,7 @@ export const fleetNodeOf = (node: Node): FleetNode => ({
   held: node.held !== null,
 });
 
-const at = <T>(values: readonly T[], index: number | undefined): T => {
+const entryAt = <T>(values: readonly T[], index: number | undefined): T => {
   const value = index === undefined ? undefined : values[index];
   if (value === undefined) throw new Error('a column of the fleet page is too short, or holds an invalid index');
   return value;
@@ -33,13 +33,13 @@ export function fleetNodesOf(page: FleetPage): FleetNode[] {
   const held = new Set(page.held);
   return page.node_ids.map((node_id, i) => ({
     node_id,
-    name: at(page.names, i),
-    pool: at(page.pools, page.pool[i]),
-    zone: at(page.zones, page.zone[i]),
-    status: at(page.statuses, page.status[i]),
-    labels: at(page.labels, page.label[i]),
-    since_ms: at(page.status_since_ms, i),
-    deadline_ms: at(page.deadline_ms, i),
+    name: entryAt(page.names, i),
+    pool: entryAt(page.pools, page.pool[i]),
+    zone: entryAt(page.zones, page.zone[i]),
+    status: entryAt(page.statuses, page.status[i]),
+    labels: entryAt(page.labels, page.label[i]),
+    since_ms: entryAt(page.status_since_ms, i),
+    deadline_ms: entryAt(page.deadline_ms, i),
     held: held.has(i),
   }));
 }

@@ -1,8 +1,8 @@
 /**
  * Holds every node of the fleet, or of one pool if the fleet is too large, except retired nodes: a
  * separate query reads those. A changed node is a new object. The map is updated in place and views
- * subscribe to changes, because copying a map of fifty thousand nodes for each change would be too
- * slow.
+ * subscribe to changes, because copying a map of a hundred thousand nodes for each change would be
+ * too slow.
  */
 import type { Node } from '../../../../src/contract/node.ts';
 import { type FleetNode, fleetNodeOf } from './fleet-node.ts';

@@ -1,7 +1,7 @@
 /**
  * The keys of the query cache. The live stream patches and invalidates cached queries by these
- * keys, so take every key from here: a literal elsewhere could stop matching unnoticed. A key named
- * `all…` is the common prefix of several queries and matches all of them.
+ * keys, so take every key from this table: a literal elsewhere could stop matching unnoticed. A key
+ * named `all…` is the common prefix of several queries and matches all of them.
  */
 
 export type ListKind = 'nodes' | 'allocations' | 'operations';
@@ -33,6 +33,7 @@ export const keys = {
   explanation: (node_id: string) => ['explanation', node_id] as const,
   brake: () => ['brake'] as const,
   sweeps: () => ['sweeps'] as const,
+  serverStatus: () => ['server-status'] as const,
   allAllocationActions: () => ['allocation-actions'] as const,
   allocationActions: (allocation_id: string) => ['allocation-actions', allocation_id] as const,
   prediction: (dialog: string, input: object) => ['prediction', dialog, input] as const,
@@ -40,6 +41,9 @@ export const keys = {
   findingList: (filter: Filters) => ['findings', filter] as const,
   allResidue: () => ['residue'] as const,
   residueList: (filter: Filters) => ['residue', filter] as const,
+  allRestorations: () => ['restoration'] as const,
+  restoration: () => ['restoration', 'state'] as const,
+  restorationDifferences: () => ['restoration', 'differences'] as const,
   allAudits: () => ['audit'] as const,
   audit: (filter: Filters) => ['audit', filter] as const,
   find: (idOrName: string, version: string) => ['found', idOrName, version] as const,

@@ -8,8 +8,8 @@ export type Pages<T> = InfiniteData<Page<T>, string | null>;
 
 type Fields = Record<string, unknown>;
 
-/** Whether the server would include `value` in a list filtered with `by`. */
-export const passes = (value: object, filter: Filters): boolean =>
+/** Whether the server would include `value` in a list with this filter. */
+export const passesFilter = (value: object, filter: Filters): boolean =>
   Object.entries(filter).every(([field, wanted]) => (value as Fields)[field] === wanted);
 
 /**
@@ -25,8 +25,8 @@ export function patchPage<T extends object>(
 ): Page<T> {
   const id = idOf(value);
   const index = page.items.findIndex((item) => idOf(item) === id);
-  if (index === -1) return isFirst && passes(value, filter) ? { ...page, items: [value, ...page.items] } : page;
-  const items = passes(value, filter) ? page.items.with(index, value) : page.items.toSpliced(index, 1);
+  if (index === -1) return isFirst && passesFilter(value, filter) ? { ...page, items: [value, ...page.items] } : page;
+  const items = passesFilter(value, filter) ? page.items.with(index, value) : page.items.toSpliced(index, 1);
   return { ...page, items };
 }
 
@@ -48,8 +48,8 @@ export function patchPages<T extends object>(
 /** Caps a list that was read in one page, because thousands of items arrive in a mass outage. */
 export const maxLive = 300;
 
-/** Cuts a list to `maxLive` items and moves its cursor to the last one that remains. */
-export function cutLive<T>(data: Pages<T>, idOf: (value: T) => string): Pages<T> {
+/** Caps a list at `maxLive` items and moves its cursor to the last one that remains. */
+export function capLiveList<T>(data: Pages<T>, idOf: (value: T) => string): Pages<T> {
   const [only, ...more] = data.pages;
   if (!only || more.length > 0 || only.items.length <= maxLive) return data;
   const items = only.items.slice(0, maxLive);

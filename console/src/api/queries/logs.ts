@@ -6,7 +6,7 @@ import { pause, systemClock } from '../../../../src/base/clock.ts';
 import type { LogLine, Node } from '../../../../src/contract/node.ts';
 import { keys } from '../cache/keys.ts';
 import { call } from '../client.ts';
-import { oneFact } from './timeline.ts';
+import { readFirstFact } from './timeline.ts';
 
 /**
  * Output that the provider collected when the machine was given up. It cannot change while the
@@ -15,7 +15,8 @@ import { oneFact } from './timeline.ts';
 export const collectedOutputQuery = ({ node_id, status_since }: Node) =>
   queryOptions({
     queryKey: keys.collectedOutput(node_id, status_since),
-    queryFn: ({ signal }) => oneFact({ node_id, kind: 'evidence.frozen', layer: 'provider', order: 'newest' }, signal),
+    queryFn: ({ signal }) =>
+      readFirstFact({ node_id, kind: 'evidence.frozen', layer: 'provider', order: 'newest' }, signal),
   });
 
 interface LogRequest {
@@ -72,7 +73,7 @@ export function useLog({ node_id, instance, q, follow }: LogRequest): Log {
   }, [node_id, instance, q]);
 
   const { loaded } = log;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new cursor must not restart it
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new cursor must not restart this
   useEffect(() => {
     if (!following || !loaded) return;
     const stop = new AbortController();
@@ -81,7 +82,7 @@ export function useLog({ node_id, instance, q, follow }: LogRequest): Log {
       const query = { instance, q, follow: true, limit: firstLines, cursor };
       const page = await call('node-logs', { params: { id: node_id }, query, signal: stop.signal });
       cursor = page.next_cursor ?? cursor;
-      setLog((known) => ({ ...append(known, page.items), cursor, error: null }));
+      setLog((known) => ({ ...appendLines(known, page.items), cursor, error: null }));
       return 'more';
     });
     return () => stop.abort();
@@ -109,7 +110,7 @@ async function readWithRetry(
 
 const lineKey = (line: LogLine) => `${line.node_instance_id}/${line.seq}`;
 
-function append(log: Log, lines: LogLine[]): Log {
+function appendLines(log: Log, lines: LogLine[]): Log {
   const known = new Set(log.lines.slice(-firstLines).map(lineKey));
   const fresh = lines.filter((line) => !known.has(lineKey(line)));
   return fresh.length === 0 ? log : { ...log, lines: [...log.lines, ...fresh].slice(-maxLines) };

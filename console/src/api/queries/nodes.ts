@@ -17,12 +17,12 @@ const pageSize = 500;
 const maxFleetNodes = 20_000;
 /** Ids per request; more would make the URL too long. */
 const maxIdsPerRequest = 100;
-/** Heartbeats do not come over the stream, so queries that show them are repeated. */
+/** The stream carries no heartbeats, so queries that show the last heartbeat are repeated. */
 const refetchMs = 10_000;
 const maxSearchResults = 100;
 
 /**
- * Reads the nodes of the fleet or of one pool that are not retired, in as few replies as possible.
+ * Reads all nodes of the fleet or of one pool except retired ones, in as few replies as possible.
  * Stops at `maxCells`.
  */
 export const fleetQuery = (pool?: string) =>
@@ -98,12 +98,12 @@ export const nodeForIdQuery = (q: string | undefined) =>
 export const nodeQuery = (id: string) =>
   queryOptions({
     queryKey: keys.one('nodes', id),
-    // Otherwise "last seen" would grow old and look like silence.
+    // Without this, "last seen" would grow old and look like silence.
     refetchInterval: refetchMs,
     queryFn: ({ signal }) => readOne('node', id, nodeId, () => call('node-get', { params: { id }, signal })),
   });
 
-/** An explanation is repeated because its next steps depend on the heartbeat. */
+/** Repeated, because the next steps in an explanation depend on the last heartbeat. */
 export const explanationQuery = (id: string) =>
   queryOptions({
     queryKey: keys.explanation(id),
@@ -121,7 +121,7 @@ export const bootQuery = (id: string, instance: string | null) =>
   });
 
 /** The nodes in one status, newest first, page by page. */
-export const nodesIn = (status: NodeStatus) => {
+export const nodesWithStatusQuery = (status: NodeStatus) => {
   const filter = { status };
   return infiniteQueryOptions({
     queryKey: keys.list('nodes', filter),
@@ -135,4 +135,4 @@ export const nodesIn = (status: NodeStatus) => {
 };
 
 /** Separate from the fleet and read only on request: over time, most nodes are retired. */
-export const retiredQuery = nodesIn('retired');
+export const retiredQuery = nodesWithStatusQuery('retired');

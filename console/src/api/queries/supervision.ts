@@ -1,4 +1,7 @@
-/** Reads the brake and the sweeps, and resumes a hold. The server refuses all of it to tenants. */
+/**
+ * Reads the brake, the sweeps and the server's status, and ends a hold. The server refuses all of
+ * them to tenants.
+ */
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { keys } from '../cache/keys.ts';
 import { act, call } from '../client.ts';
@@ -10,8 +13,8 @@ export const brakeQuery = queryOptions({
 });
 
 /**
- * Sweep runs leave no evidence, because one run a second per rule would flood the timeline. So they
- * are polled.
+ * Polled, because sweep runs leave no evidence: one run a second per sweep would flood the
+ * timeline.
  */
 const sweepsMs = 5000;
 
@@ -19,6 +22,15 @@ export const sweepsQuery = queryOptions({
   queryKey: keys.sweeps(),
   refetchInterval: sweepsMs,
   queryFn: ({ signal }) => call('sweep-list', { signal }),
+});
+
+/** Polled, because server problems leave no evidence: the database itself may have failed. */
+const statusMs = 10_000;
+
+export const serverStatusQuery = queryOptions({
+  queryKey: keys.serverStatus(),
+  refetchInterval: statusMs,
+  queryFn: ({ signal }) => call('server-status', { signal }),
 });
 
 export const resumeBrake = (hold_id: string, reason: string, idempotency_key: string) =>

@@ -33,7 +33,7 @@ export const timelineQuery = (filter: Filters) =>
   });
 
 /** Returns the first match. A page may be empty before the end, so follow the cursor. */
-export async function oneFact(query: JoinedTimelineQuery, signal: AbortSignal): Promise<Evidence | null> {
+export async function readFirstFact(query: JoinedTimelineQuery, signal: AbortSignal): Promise<Evidence | null> {
   for (let cursor: string | undefined; ; ) {
     const page: Page<Evidence> = await call('timeline-get', { query: { ...query, limit: 1, cursor }, signal });
     if (page.items[0] || page.next_cursor === null) return page.items[0] ?? null;
@@ -48,7 +48,7 @@ export async function oneFact(query: JoinedTimelineQuery, signal: AbortSignal): 
 export const statusFactQuery = (allocation_id: string, status: string, since: string) =>
   queryOptions({
     queryKey: keys.statusFact(allocation_id, status, since),
-    queryFn: ({ signal }) => oneFact({ allocation_id, kind: `allocation.${status}`, order: 'newest' }, signal),
+    queryFn: ({ signal }) => readFirstFact({ allocation_id, kind: `allocation.${status}`, order: 'newest' }, signal),
   });
 
 /**
@@ -58,12 +58,13 @@ export const statusFactQuery = (allocation_id: string, status: string, since: st
 export const nodeStatusFactQuery = (node_id: string, status: string, since: string) =>
   queryOptions({
     queryKey: keys.statusFact(node_id, status, since),
-    queryFn: ({ signal }) => oneFact({ node_id, kind: `node.${status}`, order: 'newest' }, signal),
+    queryFn: ({ signal }) => readFirstFact({ node_id, kind: `node.${status}`, order: 'newest' }, signal),
   });
 
 /** The first failure of an allocation's release; later tries do not change it. */
 export const firstFailureQuery = (allocation_id: string) =>
   queryOptions({
     queryKey: keys.statusFact(allocation_id, 'first-failure'),
-    queryFn: ({ signal }) => oneFact({ allocation_id, kind: 'allocation.release_failed', order: 'oldest' }, signal),
+    queryFn: ({ signal }) =>
+      readFirstFact({ allocation_id, kind: 'allocation.release_failed', order: 'oldest' }, signal),
   });

@@ -13,7 +13,7 @@ export const settingsQuery = queryOptions({
   queryFn: ({ signal }) => call('settings-get', { signal }),
 });
 
-export const makeToken = (body: BodyOf<'token-create'>, idempotency_key: string) =>
+export const createToken = (body: BodyOf<'token-create'>, idempotency_key: string) =>
   act('token-create', { body, idempotency_key });
 
 export const revokeToken = (id: string, idempotency_key: string) =>

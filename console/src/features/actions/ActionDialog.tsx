@@ -48,14 +48,12 @@ export function ActionDialog({ action, onClose }: Props) {
 /** Wait until typing stops before requesting a prediction. */
 const typingMs = 300;
 
-/**
- * `isKnown` means that the prediction matches the input. It is always true without a prediction.
- */
+/** `isKnown` is true if the prediction matches the input, or if the action has no prediction. */
 function usePrediction(action: Action, extras: Extras, key: string) {
-  const [settled] = useDebouncedValue(extras, typingMs);
+  const [settledExtras] = useDebouncedValue(extras, typingMs);
   const prediction = useQuery({
-    queryKey: keys.prediction(key, settled),
-    queryFn: () => action.predict?.(settled) ?? null,
+    queryKey: keys.prediction(key, settledExtras),
+    queryFn: () => action.predict?.(settledExtras) ?? null,
     enabled: action.predict !== undefined,
     placeholderData: keepPreviousData,
     gcTime: 0,
@@ -64,7 +62,8 @@ function usePrediction(action: Action, extras: Extras, key: string) {
   return {
     ...prediction,
     isKnown:
-      action.predict === undefined || (prediction.isSuccess && !prediction.isPlaceholderData && settled === extras),
+      action.predict === undefined ||
+      (prediction.isSuccess && !prediction.isPlaceholderData && settledExtras === extras),
   };
 }
 
@@ -101,7 +100,7 @@ function ActionForm({ action, onDone, onClose }: FormProps) {
       isReady={extras !== null && prediction.isKnown}
       button={action.button}
       destructive={action.destructive}
-      doing={mutation}
+      mutation={mutation}
       onClose={onClose}
     >
       <div>{action.description}</div>

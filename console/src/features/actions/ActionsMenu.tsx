@@ -18,7 +18,7 @@ interface Props<Name extends string> {
 }
 
 export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = actionLabel }: Props<Name>) {
-  const { open, drastic, closed } = groupOffers(offers);
+  const { available, drastic, unavailable } = groupOffers(offers);
   return (
     <Menu
       position="bottom-end"
@@ -35,7 +35,7 @@ export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = a
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <OfferGroup name="Available now" offers={open}>
+        <OfferGroup name="Available now" offers={available}>
           {(offer) => (
             <Menu.Item key={offer.action} onClick={() => onChoose(offer)}>
               <OfferText label={labelOf(offer.action)} detail={offer.does} />
@@ -54,7 +54,7 @@ export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = a
             </Menu.Item>
           )}
         </OfferGroup>
-        <OfferGroup name="Not available now" offers={closed}>
+        <OfferGroup name="Not available now" offers={unavailable}>
           {/* Not `disabled`: the keyboard must reach unavailable actions, so that their reason is read. */}
           {(offer) => (
             <Menu.Item key={offer.action} aria-disabled closeMenuOnClick={false} title={toSentence(offer.does)}>

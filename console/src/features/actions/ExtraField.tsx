@@ -11,8 +11,8 @@ const initialValues: Record<ExtraName, Extras> = {
   drain_then: { drain_then: 'hold' },
 };
 
-export const initialExtras = (asks: readonly ExtraName[]): Extras =>
-  Object.assign({}, ...asks.map((name) => initialValues[name]));
+export const initialExtras = (names: readonly ExtraName[]): Extras =>
+  Object.assign({}, ...names.map((name) => initialValues[name]));
 
 interface Props {
   name: ExtraName;

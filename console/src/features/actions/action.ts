@@ -25,7 +25,7 @@ export interface Prediction {
 export interface Outcome {
   /** The text of the notice. */
   notice: string;
-  /** The action has started an operation that has not finished yet. */
+  /** Whether the action has started an operation that has not finished yet. */
   isRunning?: boolean;
   /** Shown once; the dialog stays open until you close it. */
   enrollment_token?: string | undefined;
@@ -40,14 +40,15 @@ export interface Action {
   destructive?: boolean;
   /** False if the server stores no reason. */
   takesReason?: boolean;
-  /** The server refuses the action without a reason. */
+  /** Whether the server refuses the action without a reason. */
   needsReason?: boolean;
   extraFields?: readonly ExtraName[];
   predict?: (extras: Extras) => Promise<Prediction>;
   run: (input: Extras & { reason: string | undefined }, idempotency_key: string) => Promise<Outcome>;
 }
 
-export async function thenNotify(notice: string, request: Promise<unknown>): Promise<Outcome> {
+/** Waits for the request, then returns the notice to show. */
+export async function awaitWithNotice(notice: string, request: Promise<unknown>): Promise<Outcome> {
   await request;
   return { notice };
 }

@@ -1,7 +1,7 @@
 /** Loads the action dialog when it is first opened. */
-import { onDemand } from '../../ui/dialog/on-demand.tsx';
+import { loadOnDemand } from '../../ui/dialog/on-demand.tsx';
 
-export const ActionDialog = onDemand(
+export const ActionDialog = loadOnDemand(
   ({ action }) => action !== null,
   async () => (await import('./ActionDialog.tsx')).ActionDialog,
 );

@@ -11,27 +11,27 @@ import { withLocalTimes } from '../../ui/time/times.ts';
 import { type Action, dryRun, type Extras, type Outcome, type Prediction } from './action.ts';
 import { type ActionName, actionLabel, extrasOf, isEnding } from './words.ts';
 
-type Acted = NodeActed | AllocationActed;
-type Send = (body: Extras & { reason: string; dry_run?: boolean }, idempotency_key: string) => Promise<Acted>;
+type ActionReply = NodeActed | AllocationActed;
+type Send = (body: Extras & { reason: string; dry_run?: boolean }, idempotency_key: string) => Promise<ActionReply>;
 
-function predictionOf(acted: Acted): Prediction {
-  const { says: text, deadline_at, fingerprint } = acted.predicts;
+function predictionOf(reply: ActionReply): Prediction {
+  const { says: text, deadline_at, fingerprint } = reply.predicts;
   const prediction = { text: toSentence(withLocalTimes(text)), deadline_at, ...(fingerprint && { fingerprint }) };
-  return 'node' in acted
-    ? { ...prediction, transition: { subject: 'node', from: acted.node.status, to: acted.predicts.status } }
+  return 'node' in reply
+    ? { ...prediction, transition: { subject: 'node', from: reply.node.status, to: reply.predicts.status } }
     : {
         ...prediction,
-        transition: { subject: 'allocation', from: acted.allocation.status, to: acted.predicts.status },
+        transition: { subject: 'allocation', from: reply.allocation.status, to: reply.predicts.status },
       };
 }
 
-const tokenIn = (acted: Acted): string | undefined =>
-  'enrollment_token' in acted && typeof acted.enrollment_token === 'string' ? acted.enrollment_token : undefined;
+const tokenIn = (reply: ActionReply): string | undefined =>
+  'enrollment_token' in reply && typeof reply.enrollment_token === 'string' ? reply.enrollment_token : undefined;
 
-const outcomeOf = (action: ActionName, name: string, acted: Acted): Outcome => ({
-  notice: `Requested: ${actionLabel(action)} ${name}; ${withLocalTimes(acted.predicts.says)}`,
+const outcomeOf = (action: ActionName, name: string, reply: ActionReply): Outcome => ({
+  notice: `Requested: ${actionLabel(action)} ${name}; ${withLocalTimes(reply.predicts.says)}`,
   isRunning: true,
-  enrollment_token: tokenIn(acted),
+  enrollment_token: tokenIn(reply),
 });
 
 export const offeredAction = ({ action, does }: Offer<ActionName>, name: string, send: Send): Action => ({

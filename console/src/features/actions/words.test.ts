@@ -36,7 +36,7 @@ describe('labels of actions', () => {
     expect(allocationActionLabel('release', 'active')).toBe('Release');
     expect(allocationActionLabel('retry-release', 'release_failed')).toBe('Retry release');
   });
-  it('extend-deadline needs seconds, drain needs its end, retry needs nothing', () => {
+  it('extend-deadline has a field for seconds, drain one for what follows, retry none', () => {
     expect(extrasOf('extend-deadline')).toEqual(['seconds']);
     expect(extrasOf('drain')).toEqual(['drain_then']);
     expect(extrasOf('retry')).toEqual([]);
@@ -44,14 +44,14 @@ describe('labels of actions', () => {
 });
 
 describe('the groups of the menu', () => {
-  const { open, drastic, closed } = groupOffers(offers);
+  const { available, drastic, unavailable } = groupOffers(offers);
   it('contain every offer exactly once', () => {
-    expect(names([...open, ...drastic, ...closed]).sort()).toEqual(names([...offers]).sort());
+    expect(names([...available, ...drastic, ...unavailable]).sort()).toEqual(names([...offers]).sort());
   });
   it('separate drastic actions, and give a reason for each unavailable action', () => {
-    expect(names(open)).toContain('drain');
+    expect(names(available)).toContain('drain');
     expect(names(drastic)).toEqual(expect.arrayContaining(['quarantine', 'reimage', 'retire']));
-    expect(open.some(({ action }) => isDrastic(action))).toBe(false);
-    expect(closed.find(({ action }) => action === 'undrain')?.why_not).toBe('It is ready; this needs draining.');
+    expect(available.some(({ action }) => isDrastic(action))).toBe(false);
+    expect(unavailable.find(({ action }) => action === 'undrain')?.why_not).toBe('It is ready; this needs draining.');
   });
 });

@@ -20,21 +20,21 @@ const labels: Readonly<Record<string, string>> = {
 export const actionLabel = (action: string): string => labels[action] ?? humanize(action);
 
 /** Releasing an allocation before it is active cancels it. */
-const notYetActive: ReadonlySet<AllocationStatus> = new Set(['requested', 'provisioning']);
+const statusesBeforeActive: ReadonlySet<AllocationStatus> = new Set(['requested', 'provisioning']);
 
 export const allocationActionLabel = (action: string, status: AllocationStatus): string =>
-  action === 'release' && notYetActive.has(status) ? 'Cancel' : actionLabel(action);
+  action === 'release' && statusesBeforeActive.has(status) ? 'Cancel' : actionLabel(action);
 
 /**
  * Actions that take away a machine or its data. The menu lists them separately, to avoid a wrong
  * click.
  */
-const drastic: ReadonlySet<string> = new Set(['force-release', 'retire', 'reimage', 'quarantine']);
-export const isDrastic = (action: string): boolean => drastic.has(action);
+const drasticActions: ReadonlySet<string> = new Set(['force-release', 'retire', 'reimage', 'quarantine']);
+export const isDrastic = (action: string): boolean => drasticActions.has(action);
 
 /** Actions that end something; their buttons are red. */
-const ending: ReadonlySet<string> = new Set([...drastic, 'release', 'apply-held-verdict']);
-export const isEnding = (action: string): boolean => ending.has(action);
+const endingActions: ReadonlySet<string> = new Set([...drasticActions, 'release', 'apply-held-verdict']);
+export const isEnding = (action: string): boolean => endingActions.has(action);
 
 /** Actions that lead out of a stuck status. They get a button on the page while available. */
 const waysOut: ReadonlySet<string> = new Set(['retry', 'retry-release', 'accept-key', 'undrain', 'reactivate']);
@@ -49,14 +49,14 @@ const extras: Readonly<Record<string, readonly ExtraName[]>> = {
 export const extrasOf = (action: string): readonly ExtraName[] => extras[action] ?? [];
 
 export interface OfferGroups<Name extends string> {
-  open: Offer<Name>[];
+  available: Offer<Name>[];
   drastic: Offer<Name>[];
-  closed: Offer<Name>[];
+  unavailable: Offer<Name>[];
 }
 
 /** Groups the offers into available, available but drastic, and unavailable ones. */
 export const groupOffers = <Name extends string>(offers: readonly Offer<Name>[]): OfferGroups<Name> => ({
-  open: offers.filter(({ open, action }) => open && !isDrastic(action)),
+  available: offers.filter(({ open, action }) => open && !isDrastic(action)),
   drastic: offers.filter(({ open, action }) => open && isDrastic(action)),
-  closed: offers.filter(({ open }) => !open),
+  unavailable: offers.filter(({ open }) => !open),
 });

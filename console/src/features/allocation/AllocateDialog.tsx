@@ -4,7 +4,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Pool } from '../../../../src/contract/pool.ts';
-import { newKey } from '../../api/client.ts';
+import { keyPerBody } from '../../api/client.ts';
 import { allocate } from '../../api/queries/allocations.ts';
 import { poolsQuery } from '../../api/queries/pools.ts';
 import { seesWholeFleet, useSession } from '../../api/session.ts';
@@ -36,7 +36,7 @@ const poolChoice = ({ name, driver, paused, nodes, max_nodes }: Pool) => ({
 function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | undefined }) {
   const session = useSession();
   const navigate = useNavigate();
-  const [key] = useState(newKey);
+  const [keyOf] = useState(keyPerBody);
   const pools = useQuery({ ...poolsQuery, enabled: seesWholeFleet(session) });
   const [chosen, choose] = useState<string | null>(pool ?? null);
   const [name, setName] = useState('');
@@ -45,16 +45,14 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
   const poolName = chosen ?? onlyPool ?? null;
 
   const mutation = useMutation({
-    mutationFn: () =>
-      allocate(
-        {
-          pool: poolName ?? '',
-          name: name || undefined,
-          provision_timeout_seconds: typeof giveUpAfter === 'number' ? giveUpAfter : undefined,
-        },
-        // The same values repeat the same request; other values make a new request.
-        `${key}-${[poolName, name, giveUpAfter].join('-')}`.slice(0, 120),
-      ),
+    mutationFn: () => {
+      const body = {
+        pool: poolName ?? '',
+        name: name || undefined,
+        provision_timeout_seconds: typeof giveUpAfter === 'number' ? giveUpAfter : undefined,
+      };
+      return allocate(body, keyOf(body));
+    },
     onSuccess: ({ allocation }) => {
       onClose();
       void navigate({ to: '/allocations/$id', params: { id: allocation.allocation_id } });
@@ -62,7 +60,7 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
   });
 
   return (
-    <DialogForm isReady={!!poolName} button="Allocate" doing={mutation} onClose={onClose}>
+    <DialogForm isReady={!!poolName} button="Allocate" mutation={mutation} onClose={onClose}>
       {seesWholeFleet(session) ? (
         <Select
           label="Pool"

@@ -13,7 +13,7 @@ import styles from './AllocationRequests.module.css';
 
 export function AllocationRequests({ allocation }: { allocation: Allocation }) {
   const { allocation_id, correlation_id, status } = allocation;
-  // Each request changes the correlation id or the status, which reads the list again.
+  // Each request changes the correlation id or the status, so this key makes the list load again.
   const { data, error } = useQuery(findQuery(allocation_id, `${correlation_id} ${status}`));
   if (error) return <FailurePanel error={error} />;
   const requests = data?.requests ?? [];

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
-import { allocationMeans, hasEnded, isRescueOver } from '../../../../src/lifecycle/deadlines/rescue-window.ts';
+import { describeAllocationStatus, hasEnded, isRescueOver } from '../../../../src/lifecycle/deadlines/rescue-window.ts';
 import {
   allocationStatuses,
   type BudgetPhase,
@@ -15,6 +15,7 @@ import { type MachineTrouble, reasonOf, troubleOf, troubleWords } from '../../ui
 import { AllocationStatusBadge } from '../../ui/status/StatusBadges.tsx';
 import styles from '../../ui/status/StatusPanel.module.css';
 import { BudgetLine, StatusPanel } from '../../ui/status/StatusPanel.tsx';
+import { ownerWords } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { Countdown } from '../../ui/time/Countdown.tsx';
 import { useMachineTrouble } from './use-machine-trouble.ts';
@@ -22,7 +23,7 @@ import { useMachineTrouble } from './use-machine-trouble.ts';
 export function AllocationStatusPanel({ allocation }: { allocation: Allocation }) {
   const { allocation_id, status, status_since } = allocation;
   const trouble = troubleOf(allocation, useMachineTrouble());
-  const means = useTicking((nowMs) => allocationMeans(allocation, nowMs));
+  const means = useTicking((nowMs) => describeAllocationStatus(allocation, nowMs));
   const { data: fact } = useQuery(statusFactQuery(allocation_id, status, status_since));
   return (
     <StatusPanel
@@ -73,7 +74,7 @@ function Reason({
           </>
         )}
         {statusFact?.actor && ` · ${statusFact.actor.name}`}
-        {owner_layer && ` · owner: ${owner_layer.replaceAll('_', ' ')}`}
+        {owner_layer && ` · ${ownerWords(owner_layer)}`}
       </p>
     </>
   );
@@ -132,7 +133,7 @@ const windowWords: Record<BudgetPhase, string> = {
   queue: 'left to get a machine',
   provision: 'left to come up',
   start: 'left to become ready',
-  offline: 'left to come back',
+  offline: 'left to return',
   drain: 'left to become empty',
   release: 'left to be taken down',
   rescue: 'left to be rescued',

@@ -60,7 +60,7 @@ export function AllocationsPage() {
   const all = useMemo(() => list.data?.pages.flatMap((page) => page.items), [list.data]);
   const q = search.q?.toLowerCase();
   const visibleRows = useMemo(() => (q ? all?.filter((allocation) => matchesSearch(allocation, q)) : all), [all, q]);
-  const filtered = Boolean(q || status || search.pool);
+  const isFiltered = Boolean(q || status || search.pool);
 
   const allocate = mayOperate(session) && (
     <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => change({ dialog: 'allocate' })}>
@@ -104,7 +104,7 @@ export function AllocationsPage() {
       <Panel flush>
         {!visibleRows && !list.error && <TableSkeleton />}
         {visibleRows?.length === 0 &&
-          (filtered ? (
+          (isFiltered ? (
             <Empty icon={IconBox} title="No allocation matches">
               <Group justify="center">
                 {search.q && (

@@ -1,6 +1,6 @@
 /**
- * Retries every failed release: canaries first, then the others at a capped rate. Shows a preview
- * first.
+ * Retries every failed release, or those of one pool: canaries first, then the others at a capped
+ * rate. Shows a preview first.
  */
 import { Modal, NumberInput, SimpleGrid } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
@@ -44,7 +44,7 @@ const paceFields: { name: PaceName; label: string; description: string; max: num
   { name: 'stop_after_failures', label: 'Stop after', description: 'This many failures', max: 100_000 },
 ];
 
-/** Empty while the input is invalid. */
+/** A field holds text while its input is not a number. */
 type PaceDraft = Record<PaceName, number | string>;
 const isComplete = (draft: PaceDraft): draft is Record<PaceName, number> =>
   Object.values(draft).every((value) => typeof value === 'number' && value >= 1);
@@ -78,12 +78,12 @@ function RecoverForm({ onClose, pool }: Omit<Props, 'opened'>) {
       needsReason
       isReady={isComplete(pace) && (prediction.data?.eligible ?? 0) > 0}
       button="Recover all"
-      doing={mutation}
+      mutation={mutation}
       onClose={onClose}
     >
       <div>
-        This retries every failed release. The canary goes first. The others follow at the pace below if the canary
-        recovers. You can watch and cancel the recovery like any operation.
+        This retries every failed release{pool && ` of ${pool}`}. The canary goes first. The others follow at the pace
+        below if the canary recovers. You can watch and cancel the recovery like any operation.
       </div>
       <PredictionBox
         prediction={

@@ -8,24 +8,24 @@ import {
 } from '../../../../src/lifecycle/actions/allocation-actions.ts';
 import type { AllocationStatus } from '../../../../src/lifecycle/model/states.ts';
 import { actOnAllocation, release, retryAllocation } from '../../api/queries/allocations.ts';
-import { type Action, thenNotify } from '../actions/action.ts';
+import { type Action, awaitWithNotice } from '../actions/action.ts';
 import { offeredAction } from '../actions/offered-action.ts';
 import { allocationActionLabel, isWayOut } from '../actions/words.ts';
 
 /** The fields of an allocation that an action needs. */
-export type ActedOn = Pick<Allocation, 'allocation_id' | 'status' | 'name'>;
+export type AllocationName = Pick<Allocation, 'allocation_id' | 'status' | 'name'>;
 
-export const nameOf = (allocation: ActedOn): string => allocation.name ?? allocation.allocation_id;
+export const nameOf = (allocation: AllocationName): string => allocation.name ?? allocation.allocation_id;
 
-type WithoutReason = (id: string, reason: string | undefined, idempotency_key: string) => Promise<unknown>;
+type SendRequest = (id: string, reason: string | undefined, idempotency_key: string) => Promise<unknown>;
 
-/** Actions with a route of their own, which need no reason. */
-const everyday: Partial<Record<AllocationActionName, { send: WithoutReason; notice: string }>> = {
+/** Actions with a route of their own. These routes need no reason. */
+const actionsWithOwnRoute: Partial<Record<AllocationActionName, { send: SendRequest; notice: string }>> = {
   release: { send: release, notice: 'Releasing' },
   retry: { send: retryAllocation, notice: 'Retrying' },
 };
 
-export function allocationAction(allocation: ActedOn, offer: OfferedAllocationAction): Action {
+export function allocationAction(allocation: AllocationName, offer: OfferedAllocationAction): Action {
   const { allocation_id, status } = allocation;
   const name = nameOf(allocation);
   const label = allocationActionLabel(offer.action, status);
@@ -34,12 +34,12 @@ export function allocationAction(allocation: ActedOn, offer: OfferedAllocationAc
     title: `${label} · ${name}`,
     button: label,
   };
-  const plain = everyday[offer.action];
-  if (!plain) return action;
+  const ownRoute = actionsWithOwnRoute[offer.action];
+  if (!ownRoute) return action;
   return {
     ...action,
     needsReason: false,
-    run: ({ reason }, key) => thenNotify(`${plain.notice} ${name}`, plain.send(allocation_id, reason, key)),
+    run: ({ reason }, key) => awaitWithNotice(`${ownRoute.notice} ${name}`, ownRoute.send(allocation_id, reason, key)),
   };
 }
 

@@ -1,12 +1,12 @@
 /** Loads the dialogs for allocations when they are first opened. */
-import { onDemand } from '../../ui/dialog/on-demand.tsx';
+import { loadOnDemand } from '../../ui/dialog/on-demand.tsx';
 
-export const AllocateDialog = onDemand(
+export const AllocateDialog = loadOnDemand(
   ({ opened }) => opened,
   async () => (await import('./AllocateDialog.tsx')).AllocateDialog,
 );
 
-export const RecoverDialog = onDemand(
+export const RecoverDialog = loadOnDemand(
   ({ opened }) => opened,
   async () => (await import('./RecoverDialog.tsx')).RecoverDialog,
 );

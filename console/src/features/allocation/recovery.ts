@@ -29,6 +29,5 @@ interface Pace {
   stop_after_failures: number;
 }
 
-/** The CLI prints the same sentence. */
 export const paceWords = ({ canary, per_minute, stop_after_failures }: Pace): string =>
   `Canary ${canary}, then at most ${per_minute} a minute, until ${stop_after_failures} failed.`;

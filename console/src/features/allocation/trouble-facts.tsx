@@ -9,6 +9,7 @@ import type { Node } from '../../../../src/contract/node.ts';
 import { allocationQuery } from '../../api/queries/allocations.ts';
 import { firstFailureQuery, nodeStatusFactQuery } from '../../api/queries/timeline.ts';
 import { shortId } from '../../ui/layout/CopyId.tsx';
+import { ownerWords } from '../../ui/text.ts';
 
 /** Links the allocation on a machine, by name if it has one. */
 export function AffectedAllocation({ allocation_id }: { allocation_id: string }) {
@@ -27,7 +28,7 @@ export function AffectedAllocation({ allocation_id }: { allocation_id: string })
 /** Names the person who quarantined the machine, or else the owner of the verdict. */
 export function QuarantinedBy({ node: { node_id, status, status_since, verdict } }: { node: Node }) {
   const { data } = useQuery(nodeStatusFactQuery(node_id, status, status_since));
-  const owner = verdict?.owner && `owner: ${verdict.owner}`;
+  const owner = verdict?.owner && ownerWords(verdict.owner);
   return data?.actor ? `by ${data.actor.name}` : owner;
 }
 

@@ -28,21 +28,21 @@ export function AttentionPage() {
   const { sections, known, isRead, isAll, error } = useAttention();
   const session = useSession();
   const [action, setAction] = useState<Action | null>(null);
-  const [recovering, setRecovering] = useState(false);
+  const [isRecoverOpen, setIsRecoverOpen] = useState(false);
   const canAct = mayOperate(session);
-  const unanswered = error && { reason: failureOf(error).title, retry_seconds: retryAfterSeconds(error) };
+  const failure = error && { reason: failureOf(error).title, retry_seconds: retryAfterSeconds(error) };
   const failedReleases = known.release_failed?.length ?? 0;
   return (
     <>
       <PageHeader
         title="Attention"
         tab="Attention"
-        below={<span>{isRead ? attentionHeadline(countOf(sections), isAll, unanswered) : 'Loading …'}</span>}
+        below={<span>{isRead ? attentionHeadline(countOf(sections), isAll, failure) : 'Loading …'}</span>}
         actions={
           canAct &&
           seesWholeFleet(session) &&
           failedReleases >= minFailedReleases && (
-            <Button variant="default" onClick={() => setRecovering(true)}>
+            <Button variant="default" onClick={() => setIsRecoverOpen(true)}>
               Recover all {failedReleases} releases…
             </Button>
           )
@@ -66,7 +66,7 @@ export function AttentionPage() {
           ))}
         </div>
       )}
-      <RecoverDialog opened={recovering} onClose={() => setRecovering(false)} pool={undefined} />
+      <RecoverDialog opened={isRecoverOpen} onClose={() => setIsRecoverOpen(false)} pool={undefined} />
       <ActionDialog action={action} onClose={() => setAction(null)} />
     </>
   );

@@ -4,9 +4,9 @@ import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
-import { causeSays } from '../../../../src/lifecycle/model/transitions.ts';
+import { describeCause } from '../../../../src/lifecycle/model/transitions.ts';
 import { shortId } from '../../ui/layout/CopyId.tsx';
-import { toSentence } from '../../ui/text.ts';
+import { ownerWords, toSentence } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { Countdown } from '../../ui/time/Countdown.tsx';
 import { withLocalTimes } from '../../ui/time/times.ts';
@@ -18,7 +18,7 @@ import { causeWords, costWords, residueName, whereWords } from '../residue/words
 import { afterwardsWords, effectWords } from '../supervision/words.ts';
 import styles from './Attention.module.css';
 import { nextActions } from './attention-actions.ts';
-import { type Concern, concernedSince } from './concerns.ts';
+import { type Concern, concernSince } from './concerns.ts';
 
 interface RowText {
   title: ReactNode;
@@ -33,13 +33,23 @@ const Code = ({ children }: { children: string }) => <code>{children}</code>;
 
 /** The tooltip explains the name of the rule. */
 const Rule = ({ name }: { name: string }) => (
-  <span title={causeSays(name)}>
+  <span title={describeCause(name)}>
     rule: <code>{name}</code>
   </span>
 );
 
 function describe(concern: Concern): RowText {
   switch (concern.kind) {
+    case 'server': {
+      const { code, title, says, remedy, owner_layer } = concern.problem;
+      const isRestored = code === 'database_restored';
+      return {
+        title: <Link to={isRestored ? '/restoration' : '/settings'}>{title}</Link>,
+        name: title,
+        why: says,
+        facts: [isRestored ? 'Compare the machines, then let the servers act' : remedy, ownerWords(owner_layer)],
+      };
+    }
     case 'hold': {
       const { rule, scope, name, reason, effect, held_until } = concern.hold;
       return {
@@ -53,9 +63,9 @@ function describe(concern: Concern): RowText {
         ],
       };
     }
-    case 'rule': {
+    case 'sweep': {
       const { name, error } = concern.sweep;
-      return { title: <Link to="/supervision">{name}</Link>, name, why: error, facts: ['owner: control_plane'] };
+      return { title: <Link to="/supervision">{name}</Link>, name, why: error, facts: [ownerWords('control_plane')] };
     }
     case 'release':
     case 'allocation': {
@@ -73,7 +83,7 @@ function describe(concern: Concern): RowText {
           pool,
           `tenant: ${tenant}`,
           verdict && <Rule key="rule" name={verdict.rule} />,
-          owner_layer && `owner: ${owner_layer}`,
+          owner_layer && ownerWords(owner_layer),
           concern.kind === 'release' && (release_tries === 1 ? 'failed once' : `failed ${release_tries} times`),
           retry_at && (
             <span key="retry">
@@ -99,7 +109,7 @@ function describe(concern: Concern): RowText {
           status === 'quarantined' ? (
             <QuarantinedBy key="by" node={concern.node} />
           ) : (
-            verdict?.owner && `owner: ${verdict.owner}`
+            verdict?.owner && ownerWords(verdict.owner)
           ),
           allocation_id && <AffectedAllocation key="allocation" allocation_id={allocation_id} />,
           status === 'offline' && deadline_at && (
@@ -109,14 +119,14 @@ function describe(concern: Concern): RowText {
           ),
           status === 'failed' && deadline_at && (
             <span key="end">
-              {verdict?.certain ? 'it will not come back by itself; ' : 'it may still come back; '}taken down with proof
-              in <Countdown at={deadline_at} />
+              {verdict?.certain ? 'it will not return by itself; ' : 'it may still return; '}taken down with proof in{' '}
+              <Countdown at={deadline_at} />
             </span>
           ),
         ],
       };
     }
-    case 'take_down': {
+    case 'teardown': {
       const { node, operation, step } = concern;
       return {
         title: (
@@ -129,11 +139,11 @@ function describe(concern: Concern): RowText {
         facts: [
           node.pool,
           <Code key="kind">{operation.kind}</Code>,
-          step.error && `owner: ${step.error.owner_layer}`,
+          step.error && ownerWords(step.error.owner_layer),
           step.tries === 1 ? 'tried once' : `tried ${step.tries} times`,
           step.retry_at && (
             <span key="retry">
-              next try <Ago at={step.retry_at} />
+              next try <Ago at={step.retry_at} asDue />
             </span>
           ),
         ],
@@ -216,7 +226,7 @@ interface Props {
 export function AttentionRow({ concern, onAction }: Props) {
   const { title, name, why, facts } = describe(concern);
   const actions = onAction ? nextActions(concern) : [];
-  const since = concernedSince(concern);
+  const since = concernSince(concern);
   return (
     <li className={styles.row}>
       <div className={styles.words}>

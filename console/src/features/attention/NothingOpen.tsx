@@ -10,25 +10,29 @@ import type { Known } from './concerns.ts';
 const total = (counts: Record<string, number>, excludedStatus: string): number =>
   Object.entries(counts).reduce((sum, [status, count]) => (status === excludedStatus ? sum : sum + count), 0);
 
-const counted = (count: number, one: string, many: string) => ({ count, words: count === 1 ? one : many });
+const describeCount = (count: number, one: string, many: string) => ({ count, words: count === 1 ? one : many });
 
 export function NothingOpen({ known }: { known: Known }) {
   const { data: overview } = useQuery({ ...overviewQuery, enabled: seesWholeFleet(useSession()) });
   const checks = overview && [
-    counted(
+    describeCount(
       total(overview.nodes, 'retired'),
       'machine, none silent, failed or quarantined',
       'machines, none silent, failed or quarantined',
     ),
-    counted(total(overview.allocations, 'released'), 'allocation, none failed', 'allocations, none failed'),
-    counted(known.sweeps?.length ?? 0, 'rule runs, nothing is held', 'rules run, nothing is held'),
-    counted(overview.pools, 'pool, nothing left behind, no drift', 'pools, nothing left behind, no drift'),
+    describeCount(total(overview.allocations, 'released'), 'allocation, none failed', 'allocations, none failed'),
+    describeCount(
+      known.sweeps?.length ?? 0,
+      'sweep runs, no verdict is held back',
+      'sweeps run, no verdict is held back',
+    ),
+    describeCount(overview.pools, 'pool, nothing left behind, no drift', 'pools, nothing left behind, no drift'),
   ];
   return (
     <Empty icon={IconCircleCheck} title="All is well" tone="ok">
       <p>Nothing needs you. Problems appear here by themselves, worst first.</p>
       {checks && (
-        <ul className={styles.looked} aria-label="What was checked">
+        <ul className={styles.checks} aria-label="What was checked">
           {checks.map(({ count, words }) => (
             <li key={words}>
               <b className="tabular">{count}</b> {words}

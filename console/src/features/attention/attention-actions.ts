@@ -3,7 +3,7 @@ import type { Node } from '../../../../src/contract/node.ts';
 import type { AllocationActionName } from '../../../../src/lifecycle/actions/allocation-actions.ts';
 import type { Occupancy } from '../../../../src/lifecycle/model/states.ts';
 import type { Action } from '../actions/action.ts';
-import { actionLabel, isEnding } from '../actions/words.ts';
+import { actionLabel, allocationActionLabel, isEnding } from '../actions/words.ts';
 import { allocationAction, offerOf } from '../allocation/allocation-actions.ts';
 import { decisionAction, decisionLabels, decisionsOn } from '../drift/finding-actions.ts';
 import { type NextStep, nextStepsFor } from '../node/next-steps.ts';
@@ -24,6 +24,7 @@ const allocationSteps = {
   allocation: ['retry', 'release'],
 } as const satisfies Record<string, readonly AllocationActionName[]>;
 
+/** The status of a node's allocation, derived from the occupancy to avoid a request per row. */
 const allocationStatus: Record<Occupancy, 'provisioning' | 'active' | 'releasing'> = {
   reserved: 'provisioning',
   occupied: 'active',
@@ -37,14 +38,21 @@ function nextNodeActions(node: Node, name: NextStep): NextAction[] {
   const { allocation_id, occupancy } = node;
   if (allocation_id === null) return [];
   const allocation = { allocation_id, name: null, status: allocationStatus[occupancy] };
-  return [{ label: 'Release', helps: false, open: () => allocationAction(allocation, offerOf('release')) }];
+  return [
+    {
+      label: allocationActionLabel('release', allocation.status),
+      helps: false,
+      open: () => allocationAction(allocation, offerOf('release')),
+    },
+  ];
 }
 
 export function nextActions(concern: Concern): NextAction[] {
   switch (concern.kind) {
     case 'hold':
       return [{ label: 'Resume', helps: false, open: () => resumeAction(concern.hold) }];
-    case 'rule':
+    case 'server':
+    case 'sweep':
       return [];
     case 'release':
     case 'allocation':
@@ -55,7 +63,7 @@ export function nextActions(concern: Concern): NextAction[] {
       }));
     case 'node':
       return nextStepsFor(concern.node).flatMap((name) => nextNodeActions(concern.node, name));
-    case 'take_down':
+    case 'teardown':
       return nextNodeActions(concern.node, 'quarantine');
     case 'residue':
       return (['verify', 'delete'] as const).map((action) => ({

@@ -10,6 +10,7 @@ import {
   IconPower,
   IconRefresh,
   IconRefreshAlert,
+  IconServer,
   IconUserX,
   IconX,
 } from '@tabler/icons-react';
@@ -22,11 +23,21 @@ interface SectionLook {
   means: string;
   icon: StatusIcon;
   tone: Tone;
-  /** The page that lists all of them. */
-  all: { to: '/supervision' | '/allocations' | '/fleet' | '/residue' | '/drift'; search?: { status: string } };
+  /** The page that lists all items of the section. */
+  all: {
+    to: '/settings' | '/supervision' | '/allocations' | '/fleet' | '/residue' | '/drift';
+    search?: { status: string };
+  };
 }
 
 export const sectionLooks: Record<SectionName, SectionLook> = {
+  server: {
+    title: 'This server',
+    means: 'The replica that answers has these problems of its own. What you see below may be late or missing.',
+    icon: IconServer,
+    tone: 'bad',
+    all: { to: '/settings' },
+  },
   held: {
     title: 'Held by the brake',
     means: 'Too many machines failed at once, or the control plane may have missed heartbeats. Decide which.',
@@ -34,9 +45,9 @@ export const sectionLooks: Record<SectionName, SectionLook> = {
     tone: 'held',
     all: { to: '/supervision' },
   },
-  rules: {
-    title: 'Rules that cannot run',
-    means: 'These rules decide nothing until they run again.',
+  sweeps: {
+    title: 'Sweeps that fail',
+    means: 'These rules, watchers and jobs failed in their last run. Until they run, their work is not done.',
     icon: IconGavel,
     tone: 'bad',
     all: { to: '/supervision' },
@@ -83,16 +94,16 @@ export const sectionLooks: Record<SectionName, SectionLook> = {
     tone: 'warn',
     all: { to: '/fleet', search: { status: 'degraded' } },
   },
-  taken_down: {
-    title: 'Take-downs that fail',
-    means: 'Slipway retries each take-down. After the last try, the machine is quarantined.',
+  teardowns: {
+    title: 'Teardowns that fail',
+    means: 'Slipway retries each teardown. After the last try, the machine is quarantined.',
     icon: IconRefreshAlert,
     tone: 'leaving',
     all: { to: '/fleet', search: { status: 'cleaning' } },
   },
   residue: {
     title: 'Left behind',
-    means: 'These resources still exist at the provider without an owner. You may be billed for them.',
+    means: 'These resources may still exist at a provider without an owner. You may be billed for them.',
     icon: IconLeaf,
     tone: 'warn',
     all: { to: '/residue' },

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
+import type { ServerProblem } from '../../../../src/contract/fleet/server-status.ts';
 import type { Node } from '../../../../src/contract/node.ts';
 import type { Operation } from '../../../../src/contract/operation.ts';
 import type { Pool } from '../../../../src/contract/pool.ts';
@@ -9,15 +10,16 @@ import type { Brake } from '../../../../src/contract/supervision/supervision.ts'
 import {
   attentionHeadline,
   attentionMark,
-  concernedSince,
+  concernSince,
   countOf,
-  gaveUp,
+  hasGivenUp,
   type Known,
   type Sweep,
   sectionsOf,
 } from './concerns.ts';
 
 const nothing: Known = {
+  server: undefined,
   brake: undefined,
   sweeps: undefined,
   pools: undefined,
@@ -57,11 +59,11 @@ describe('what needs a person', () => {
   });
   it('lists a release as given up after the number of tries that its pool allows', () => {
     const pools = [{ name: 'p', release: { max_retries: 0 } }] as Pool[];
-    expect(gaveUp(failedRelease('p', 1), pools)).toBe(true);
-    expect(gaveUp(failedRelease('q', 8), pools)).toBe(false);
-    expect(gaveUp(failedRelease('q', 9), undefined)).toBe(true);
+    expect(hasGivenUp(failedRelease('p', 1), pools)).toBe(true);
+    expect(hasGivenUp(failedRelease('q', 8), pools)).toBe(false);
+    expect(hasGivenUp(failedRelease('q', 9), undefined)).toBe(true);
   });
-  it('keeps a failed allocation until it is retried or released, even if its machine is retired', () => {
+  it('lists a failed allocation unless its machine is already listed or a retry is running', () => {
     const allocation = (allocation_id: string, status?: string) =>
       ({ allocation_id, status: 'failed', status_since: at(1), progress: status ? { status } : null }) as Allocation;
     const known = {
@@ -101,7 +103,7 @@ describe('what needs a person', () => {
     } as unknown as Finding;
     const other = { finding_id: 'd', kind: 'drift', theirs: {}, opened_at: at(1) } as unknown as Finding;
     const sections = sectionsOf({ ...nothing, findings: [other, slower, given_up] }, nowMs);
-    expect(sections.map(({ name, concerns }) => [name, concerns.map(concernedSince)])).toEqual([
+    expect(sections.map(({ name, concerns }) => [name, concerns.map(concernSince)])).toEqual([
       ['slower', [at(9), at(2)]],
       ['drift', [at(1)]],
     ]);
@@ -125,7 +127,7 @@ describe('what needs a person', () => {
     expect(section).toMatchObject({ name: 'degraded', concerns: [{ node: { name: 'lasting' } }] });
     expect([section?.concerns.length, others]).toEqual([1, []]);
   });
-  it('lists a take-down only if a try failed, with the error', () => {
+  it('lists a teardown only if a try failed, with the error', () => {
     const step = (error: object | null) => ({
       name: 'clean',
       status: 'waiting',
@@ -141,15 +143,19 @@ describe('what needs a person', () => {
     const cleaning = running.map(({ workflow_id }) => ({ ...node(workflow_id, 1), workflow_id }));
     expect(sectionsOf({ ...nothing, cleaning, running }, nowMs)).toMatchObject([
       {
-        name: 'taken_down',
+        name: 'teardowns',
         concerns: [{ node: { name: 'failing' }, step: { error: { message: 'exited with code 3' } } }],
       },
     ]);
   });
-  it('orders sections from the brake down to automatic retries', () => {
+  it('orders sections from problems of the server down to automatic retries', () => {
     const sections = sectionsOf(
       {
         ...nothing,
+        server: [
+          { code: 'sweep_failing', facts: { sweep: 'liveness' }, since: at(3) },
+          { code: 'disk_low', facts: {}, since: at(2) },
+        ] as unknown as ServerProblem[],
         brake: { holds: [hold(null), hold(at(2))] } as unknown as Brake,
         sweeps: [{ name: 'liveness', error: 'no such column' } as Sweep, { name: 'drift', error: null } as Sweep],
         pools: [],
@@ -165,16 +171,17 @@ describe('what needs a person', () => {
       nowMs,
     );
     expect(sections.map(({ name, concerns }) => [name, concerns.length])).toEqual([
+      ['server', 1],
       ['held', 1],
-      ['rules', 1],
+      ['sweeps', 1],
       ['given_up', 1],
       ['quarantined', 2],
       ['failed', 1],
       ['residue', 2],
       ['retried', 1],
     ]);
-    expect(sections[3]?.concerns).toMatchObject([{ node: { name: 'old' } }, { node: { name: 'young' } }]);
-    expect(sections[5]?.concerns).toMatchObject([{ residue: { cost_per_hour: 2 } }, { residue: {} }]);
-    expect(attentionHeadline(countOf(sections), true, null)).toBe('9 things need you, worst first');
+    expect(sections[4]?.concerns).toMatchObject([{ node: { name: 'old' } }, { node: { name: 'young' } }]);
+    expect(sections[6]?.concerns).toMatchObject([{ residue: { cost_per_hour: 2 } }, { residue: {} }]);
+    expect(attentionHeadline(countOf(sections), true, null)).toBe('10 things need you, worst first');
   });
 });

@@ -1,40 +1,43 @@
 /**
- * Decides which things need a person and sorts them into sections: worst first, then oldest first.
- * Pure.
+ * Decides which things need a person, and sorts them into sections, worst first. In most sections
+ * the oldest concern comes first. Pure.
  */
 import type { Allocation } from '../../../../src/contract/allocation.ts';
+import type { ServerProblem } from '../../../../src/contract/fleet/server-status.ts';
 import type { Node } from '../../../../src/contract/node.ts';
 import type { Operation, Step } from '../../../../src/contract/operation.ts';
 import type { Pool } from '../../../../src/contract/pool.ts';
 import type { Finding } from '../../../../src/contract/supervision/finding.ts';
 import type { Residue } from '../../../../src/contract/supervision/residue.ts';
 import type { Brake, SweepRuns } from '../../../../src/contract/supervision/supervision.ts';
-import { foundSince } from '../drift/words.ts';
+import { findingSince } from '../drift/words.ts';
 import { type Hold, isOpenHold } from '../supervision/words.ts';
 
 export type Sweep = SweepRuns['items'][number];
 
 export type Concern =
+  | { kind: 'server'; problem: ServerProblem }
   | { kind: 'hold'; hold: Hold }
-  | { kind: 'rule'; sweep: Sweep }
+  | { kind: 'sweep'; sweep: Sweep }
   | { kind: 'release'; allocation: Allocation; gave_up: boolean }
   | { kind: 'node'; node: Node }
   | { kind: 'allocation'; allocation: Allocation }
-  | { kind: 'take_down'; node: Node; operation: Operation; step: Step }
+  | { kind: 'teardown'; node: Node; operation: Operation; step: Step }
   | { kind: 'residue'; residue: Residue }
   | { kind: 'finding'; finding: Finding };
 
 /** Worst first. */
 export const sectionNames = [
+  'server',
   'held',
-  'rules',
+  'sweeps',
   'given_up',
   'silent',
   'quarantined',
   'failed',
   'unserved',
   'degraded',
-  'taken_down',
+  'teardowns',
   'residue',
   'slower',
   'drift',
@@ -49,6 +52,8 @@ export interface Section {
 
 /** Each field is undefined until it is read. Some are never read for tenants. */
 export interface Known {
+  /** Problems of the replica that answers; never read for viewers. */
+  server: readonly ServerProblem[] | undefined;
   brake: Brake | undefined;
   sweeps: readonly Sweep[] | undefined;
   pools: readonly Pool[] | undefined;
@@ -68,7 +73,7 @@ export interface Known {
 const defaultRetries = 8;
 
 /** After its last quick try, a release is retried hourly until a person acts. */
-export const gaveUp = ({ pool, release_tries }: Allocation, pools: readonly Pool[] | undefined): boolean =>
+export const hasGivenUp = ({ pool, release_tries }: Allocation, pools: readonly Pool[] | undefined): boolean =>
   release_tries > (pools?.find(({ name }) => name === pool)?.release?.max_retries ?? defaultRetries);
 
 type ConcernOf<Kind extends Concern['kind']> = Extract<Concern, { kind: Kind }>;
@@ -77,16 +82,20 @@ type ConcernOf<Kind extends Concern['kind']> = Extract<Concern, { kind: Kind }>;
 const kinds: {
   [Kind in Concern['kind']]: { id: (concern: ConcernOf<Kind>) => string; since: (concern: ConcernOf<Kind>) => string };
 } = {
+  server: {
+    id: ({ problem }) => `${problem.code} ${problem.facts.sweep ?? ''}`,
+    since: ({ problem }) => problem.since,
+  },
   hold: { id: ({ hold }) => hold.hold_id, since: ({ hold }) => hold.since },
-  rule: { id: ({ sweep }) => sweep.name, since: ({ sweep }) => sweep.failed_at ?? '' },
+  sweep: { id: ({ sweep }) => sweep.name, since: ({ sweep }) => sweep.failed_at ?? '' },
   release: { id: ({ allocation }) => allocation.allocation_id, since: ({ allocation }) => allocation.status_since },
   allocation: { id: ({ allocation }) => allocation.allocation_id, since: ({ allocation }) => allocation.status_since },
   node: { id: ({ node }) => node.node_id, since: ({ node }) => node.status_since },
-  take_down: { id: ({ node }) => node.node_id, since: ({ node }) => node.status_since },
+  teardown: { id: ({ node }) => node.node_id, since: ({ node }) => node.status_since },
   residue: { id: ({ residue }) => residue.residue_id, since: ({ residue }) => residue.since },
   finding: {
     id: ({ finding }) => finding.finding_id,
-    since: ({ finding }) => foundSince(finding),
+    since: ({ finding }) => findingSince(finding),
   },
 };
 
@@ -94,9 +103,9 @@ const kinds: {
 const kindOf = (concern: Concern) => kinds[concern.kind] as Record<'id' | 'since', (concern: Concern) => string>;
 
 export const concernId = (concern: Concern): string => kindOf(concern).id(concern);
-export const concernedSince = (concern: Concern): string => kindOf(concern).since(concern);
+export const concernSince = (concern: Concern): string => kindOf(concern).since(concern);
 
-const longestFirst = (a: Concern, b: Concern) => (concernedSince(a) < concernedSince(b) ? -1 : 1);
+const longestFirst = (a: Concern, b: Concern) => (concernSince(a) < concernSince(b) ? -1 : 1);
 /** A silent machine with an allocation comes before one without, even if silent for less time. */
 const servingFirst = (a: Node, b: Node) => Number(a.allocation_id === null) - Number(b.allocation_id === null);
 /** Higher cost first. */
@@ -107,16 +116,17 @@ const costliestFirst = (a: Residue, b: Residue) =>
 const overBudgetFirst = (a: ConcernOf<'finding'>, b: ConcernOf<'finding'>) =>
   Number(b.finding.theirs.past_budget_share ?? 0) - Number(a.finding.theirs.past_budget_share ?? 0);
 
-const underWay: ReadonlySet<string> = new Set(['queued', 'running', 'cancelling']);
+const unfinishedStatuses: ReadonlySet<string> = new Set(['queued', 'running', 'cancelling']);
 
 /**
  * Failed allocations whose machine is in no other section, because it was taken down or never
  * existed. They stay listed until a person retries or releases them.
  */
-function unserved({ failed_allocations, failed, quarantined }: Known): Allocation[] {
+function findUnservedAllocations({ failed_allocations, failed, quarantined }: Known): Allocation[] {
   const listedIds = new Set([...(failed ?? []), ...(quarantined ?? [])].map(({ allocation_id }) => allocation_id));
   return (failed_allocations ?? []).filter(
-    ({ allocation_id, progress }) => !listedIds.has(allocation_id) && !(progress && underWay.has(progress.status)),
+    ({ allocation_id, progress }) =>
+      !listedIds.has(allocation_id) && !(progress && unfinishedStatuses.has(progress.status)),
   );
 }
 
@@ -127,39 +137,46 @@ const isLasting =
   ({ status_since }: Node) =>
     nowMs - Date.parse(status_since) >= lastingSeconds * 1000;
 
-/** Take-downs with a failed try, except those of a release, which have sections of their own. */
-function failingTakeDowns({ cleaning, running }: Known): Concern[] {
+/** Teardowns with a failed try, except those of a release, which have sections of their own. */
+function findFailingTeardowns({ cleaning, running }: Known): Concern[] {
   return (cleaning ?? []).flatMap((node) => {
     const operation = running?.find(({ workflow_id }) => workflow_id === node.workflow_id);
     const step = operation?.steps.find(
       ({ error, finished_at, status }) => error && (!finished_at || status === 'waiting'),
     );
     return operation && step && operation.allocation_id === null
-      ? [{ kind: 'take_down', node, operation, step } as const]
+      ? [{ kind: 'teardown', node, operation, step } as const]
       : [];
   });
 }
 
 export function sectionsOf(known: Known, nowMs: number): Section[] {
   const releases = (known.release_failed ?? []).map(
-    (allocation) => ({ kind: 'release', allocation, gave_up: gaveUp(allocation, known.pools) }) as const,
+    (allocation) => ({ kind: 'release', allocation, gave_up: hasGivenUp(allocation, known.pools) }) as const,
   );
   const findings = (known.findings ?? [])
     .map((finding) => ({ kind: 'finding', finding }) as const)
     .toSorted(longestFirst);
-  const asNode = (node: Node) => ({ kind: 'node', node }) as const;
+  const toNodeConcern = (node: Node) => ({ kind: 'node', node }) as const;
   const concernsBySection: Record<SectionName, Concern[]> = {
+    // Failing sweeps have a section of their own.
+    server: (known.server ?? [])
+      .filter(({ code }) => code !== 'sweep_failing')
+      .map((problem) => ({ kind: 'server', problem }) as const)
+      .toSorted(longestFirst),
     held: (known.brake?.holds ?? []).filter(isOpenHold).map((hold) => ({ kind: 'hold', hold })),
-    rules: (known.sweeps ?? []).filter(({ error }) => error !== null).map((sweep) => ({ kind: 'rule', sweep })),
+    sweeps: (known.sweeps ?? []).filter(({ error }) => error !== null).map((sweep) => ({ kind: 'sweep', sweep })),
     given_up: releases.filter(({ gave_up }) => gave_up).toSorted(longestFirst),
-    silent: (known.offline ?? []).map(asNode).toSorted((a, b) => servingFirst(a.node, b.node) || longestFirst(a, b)),
-    quarantined: (known.quarantined ?? []).map(asNode).toSorted(longestFirst),
-    failed: (known.failed ?? []).map(asNode).toSorted(longestFirst),
-    unserved: unserved(known)
+    silent: (known.offline ?? [])
+      .map(toNodeConcern)
+      .toSorted((a, b) => servingFirst(a.node, b.node) || longestFirst(a, b)),
+    quarantined: (known.quarantined ?? []).map(toNodeConcern).toSorted(longestFirst),
+    failed: (known.failed ?? []).map(toNodeConcern).toSorted(longestFirst),
+    unserved: findUnservedAllocations(known)
       .map((allocation) => ({ kind: 'allocation', allocation }) as const)
       .toSorted(longestFirst),
-    degraded: (known.degraded ?? []).filter(isLasting(nowMs)).map(asNode).toSorted(longestFirst),
-    taken_down: failingTakeDowns(known).toSorted(longestFirst),
+    degraded: (known.degraded ?? []).filter(isLasting(nowMs)).map(toNodeConcern).toSorted(longestFirst),
+    teardowns: findFailingTeardowns(known).toSorted(longestFirst),
     residue: (known.residue ?? []).toSorted(costliestFirst).map((residue) => ({ kind: 'residue', residue })),
     slower: findings.filter(({ finding }) => finding.kind === 'boot-shift').toSorted(overBudgetFirst),
     drift: findings.filter(({ finding }) => finding.kind !== 'boot-shift'),
@@ -173,8 +190,8 @@ export function sectionsOf(known: Known, nowMs: number): Section[] {
 export const countOf = (sections: readonly Section[]): number =>
   sections.reduce((sum, { concerns }) => sum + concerns.length, 0);
 
-/** Why a list could not be read, and when it is read again; null if never. */
-export interface Unanswered {
+/** Why a list could not be read, and after how many seconds it is read again; null if never. */
+export interface ReadFailure {
   reason: string;
   retry_seconds: number | null;
 }
@@ -185,9 +202,9 @@ function countWords(count: number, isAll: boolean): string {
   return `${count}${isAll ? '' : ' or more'} things need you, worst first`;
 }
 
-export function attentionHeadline(count: number, isAll: boolean, unanswered: Unanswered | null): string {
-  if (!unanswered) return countWords(count, isAll);
-  const { reason, retry_seconds } = unanswered;
+export function attentionHeadline(count: number, isAll: boolean, failure: ReadFailure | null): string {
+  if (!failure) return countWords(count, isAll);
+  const { reason, retry_seconds } = failure;
   const what =
     count === 0 ? 'Unknown whether anything needs you' : `${countWords(count, false)}. Not everything could be read`;
   return `${what}: ${reason}${retry_seconds === null ? '' : `; retrying every ${retry_seconds} s`}`;

@@ -11,24 +11,24 @@ import type {
 } from '../../../../src/lifecycle/explain/attention.ts';
 import { allocationsQuery } from '../../api/queries/allocations.ts';
 import { findingsQuery } from '../../api/queries/findings.ts';
-import { nodesIn } from '../../api/queries/nodes.ts';
+import { nodesWithStatusQuery } from '../../api/queries/nodes.ts';
 import { operationsQuery } from '../../api/queries/operations.ts';
 import { poolsQuery } from '../../api/queries/pools.ts';
 import { residueQuery } from '../../api/queries/residue.ts';
-import { brakeQuery, sweepsQuery } from '../../api/queries/supervision.ts';
+import { brakeQuery, serverStatusQuery, sweepsQuery } from '../../api/queries/supervision.ts';
 import { useTicking } from '../../api/server-clock.ts';
-import { seesWholeFleet, useSession } from '../../api/session.ts';
+import { mayOperate, seesWholeFleet, useSession } from '../../api/session.ts';
 import { type Known, type Section, sectionsOf } from './concerns.ts';
 
 /** Some concerns begin when a status has lasted a while, without an event. */
 const recomputeMs = 10_000;
 
 const open = { status: 'open' };
-// An overloaded server still answers these lists, and no others.
+// An overloaded server answers lists of nodes, allocations and operations only with these filters.
 const running: { status: AttentionOperationStatus } = { status: 'running' };
 const failedAllocations: { status: AttentionAllocationStatus } = { status: 'failed' };
 const failedReleases: { status: AttentionAllocationStatus } = { status: 'release_failed' };
-const nodesInTrouble = (status: AttentionNodeStatus) => nodesIn(status);
+const nodesInTrouble = (status: AttentionNodeStatus) => nodesWithStatusQuery(status);
 
 const itemsOf = <T>(list: { data?: { pages: { items: T[] }[] } | undefined }): T[] | undefined =>
   list.data?.pages.flatMap((page) => page.items);
@@ -36,17 +36,19 @@ const itemsOf = <T>(list: { data?: { pages: { items: T[] }[] } | undefined }): T
 export interface Attention {
   sections: Section[];
   known: Known;
-  /** Every query was answered or refused, or is disabled because the session is a tenant's. */
+  /** Every query that this session may send was answered, or at least one failed. */
   isRead: boolean;
-  /** No list has a further page. */
+  /** No list of concerns has a further page. */
   isAll: boolean;
   /** A query failed; kept while it is retried. */
   error: Error | null;
 }
 
 export function useAttention(): Attention {
-  const enabled = seesWholeFleet(useSession());
+  const session = useSession();
+  const enabled = seesWholeFleet(session);
   const tick = useTicking((nowMs) => Math.floor(nowMs / recomputeMs));
+  const server = useQuery({ ...serverStatusQuery, enabled: enabled && mayOperate(session) });
   const brake = useQuery({ ...brakeQuery, enabled });
   const sweeps = useQuery({ ...sweepsQuery, enabled });
   const pools = useQuery({ ...poolsQuery, enabled });
@@ -61,11 +63,12 @@ export function useAttention(): Attention {
   const residue = useInfiniteQuery({ ...residueQuery(open), enabled });
   const findings = useInfiniteQuery({ ...findingsQuery(open), enabled });
   const lists = [releases, unserved, offline, quarantined, failed, degraded, cleaning, residue, findings];
-  const reads = [brake, sweeps, pools, operations, ...lists];
+  const reads = [server, brake, sweeps, pools, operations, ...lists];
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: data covers contents
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `data` changes whenever the items do
   const known = useMemo(
     (): Known => ({
+      server: server.data?.problems,
       brake: brake.data,
       sweeps: sweeps.data?.items,
       pools: pools.data,
@@ -80,7 +83,7 @@ export function useAttention(): Attention {
       residue: itemsOf(residue),
       findings: itemsOf(findings),
     }),
-    [brake.data, sweeps.data, pools.data, operations.data, ...lists.map(({ data }) => data)],
+    [server.data, brake.data, sweeps.data, pools.data, operations.data, ...lists.map(({ data }) => data)],
   );
   // A disabled query is pending and idle.
   const isSettled = reads.every(({ isPending, fetchStatus }) => !isPending || fetchStatus === 'idle');

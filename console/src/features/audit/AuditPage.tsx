@@ -1,4 +1,4 @@
-/** The audit log of actions and refusals, with actor and reason. The filters are in the address. */
+/** The audit log of actions and refusals, with actor and reason. The filters are in the URL. */
 import { Button, SegmentedControl, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { IconFileSearch } from '@tabler/icons-react';
@@ -21,7 +21,7 @@ import { type AuditFilter, auditKinds } from './words.ts';
 const route = getRouteApi('/frame/audit');
 
 const fields: { name: keyof AuditFilter; label: string; placeholder: string }[] = [
-  { name: 'actor', label: 'Who', placeholder: 'Who: a token or an address' },
+  { name: 'actor', label: 'Who', placeholder: 'Who: a token or an IP address' },
   { name: 'action', label: 'What', placeholder: 'What: retire, pool-put …' },
   { name: 'target_id', label: 'To what', placeholder: 'To what: any id' },
   { name: 'code', label: 'Code', placeholder: 'Refused with code' },
@@ -36,7 +36,7 @@ export function AuditPage() {
   const filter = filters({ actor, action, target_id, code, kind });
   const list = useInfiniteQuery(auditQuery(filter));
   const facts = list.data?.pages.flatMap((page) => page.items);
-  const filtered = Object.keys(filter).length > 0;
+  const isFiltered = Object.keys(filter).length > 0;
   return (
     <>
       <PageHeader
@@ -66,8 +66,8 @@ export function AuditPage() {
       <Panel flush>
         {!facts && !list.error && <TableSkeleton />}
         {facts?.length === 0 && (
-          <Empty icon={IconFileSearch} title={filtered ? 'No record matches' : 'No actions yet'}>
-            {filtered && (
+          <Empty icon={IconFileSearch} title={isFiltered ? 'No record matches' : 'No actions yet'}>
+            {isFiltered && (
               <Button variant="default" onClick={() => void navigate({ search: {}, replace: true })}>
                 Show everything
               </Button>
@@ -94,7 +94,7 @@ const typingMs = 300;
 
 function FilterField({ label, placeholder, value, isSearch, onChange }: FieldProps) {
   const [typed, setTyped] = useState(value ?? '');
-  // A link or the back button may change the address without typing.
+  // A link or the back button may change the URL without typing.
   useEffect(() => setTyped(value ?? ''), [value]);
   const applyFilter = useDebouncedCallback((next: string) => onChange(next.trim() || undefined), typingMs);
   return (

@@ -11,7 +11,7 @@ import { OriginLabel } from '../evidence/OriginLabel.tsx';
 import styles from './AuditTable.module.css';
 import { type AuditFilter, codeOf, reasonOf, targetOf } from './words.ts';
 
-const refused = { tone: 'bad', icon: IconBan, letter: 'R' } as const;
+const refused = { tone: 'bad', icon: IconBan } as const;
 
 interface Props {
   facts: Evidence[];

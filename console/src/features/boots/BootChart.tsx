@@ -6,10 +6,20 @@
 import { type CSSProperties, type KeyboardEvent, type MouseEvent, type PointerEvent, useMemo, useRef } from 'react';
 import { marksOn, placeOf, secondsAt } from '../../../../src/base/duration-scale.ts';
 import type { BootPhase } from '../../../../src/contract/supervision/boots.ts';
-import { inSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
-import { roughly } from '../../ui/time/durations.ts';
+import { formatSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
+import { formatRoughly } from '../../ui/time/durations.ts';
 import styles from './BootChart.module.css';
-import { bandPath, binsOf, curvePath, nudged, type Outcome, outcomes, scaleOf, tidySeconds } from './words.ts';
+import {
+  bandPath,
+  binsOf,
+  curvePath,
+  curveWords,
+  nudge,
+  type Outcome,
+  outcomes,
+  scaleOf,
+  tidySeconds,
+} from './chart-geometry.ts';
 
 interface Props {
   phase: BootPhase;
@@ -25,7 +35,7 @@ const width = 1000;
 const curveHeight = 200;
 const binHeight = 80;
 
-/** Arrow keys move the line by one step. Shift, Page Up and Page Down move it by five. */
+/** Steps that a key moves the line by. Shift multiplies them by five. */
 const keySteps: Record<string, number> = {
   ArrowRight: 1,
   ArrowUp: 1,
@@ -50,7 +60,7 @@ export function BootChart({ phase, budget_seconds, rescue_seconds, effect, onBud
   const scale = useMemo(() => scaleOf(phase), [phase]);
   const plot = useRef<HTMLDivElement>(null);
   const place = placeOf(budget_seconds, scale);
-  const inForce = placeOf(phase.budget_seconds, scale);
+  const placeInForce = placeOf(phase.budget_seconds, scale);
 
   const moveTo = ({ clientX }: PointerEvent | MouseEvent) => {
     const box = plot.current?.getBoundingClientRect();
@@ -64,7 +74,7 @@ export function BootChart({ phase, budget_seconds, rescue_seconds, effect, onBud
     onBudget(
       steps === undefined
         ? tidySeconds(secondsAt(end ?? 0, scale))
-        : nudged(budget_seconds, event.shiftKey ? steps * 5 : steps),
+        : nudge(budget_seconds, event.shiftKey ? steps * 5 : steps),
     );
   };
   return (
@@ -87,11 +97,11 @@ export function BootChart({ phase, budget_seconds, rescue_seconds, effect, onBud
         <div
           className={styles.inForce}
           data-apart={budget_seconds !== phase.budget_seconds || undefined}
-          data-left={inForce > 0.8 || undefined}
-          style={{ left: percentOf(inForce) }}
+          data-left={placeInForce > 0.8 || undefined}
+          style={{ left: percentOf(placeInForce) }}
           aria-hidden
         >
-          <span>now {inSeconds(phase.budget_seconds)}</span>
+          <span>now {formatSeconds(phase.budget_seconds)}</span>
         </div>
         <div
           className={styles.budget}
@@ -101,7 +111,7 @@ export function BootChart({ phase, budget_seconds, rescue_seconds, effect, onBud
           aria-valuemin={Math.floor(scale.from)}
           aria-valuemax={Math.ceil(Math.max(scale.to, budget_seconds))}
           aria-valuenow={budget_seconds}
-          aria-valuetext={`${inSeconds(budget_seconds)}. ${effect}`}
+          aria-valuetext={`${formatSeconds(budget_seconds)}. ${effect}`}
           onKeyDown={onKeyDown}
           onClick={(event) => event.stopPropagation()}
           onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
@@ -109,25 +119,20 @@ export function BootChart({ phase, budget_seconds, rescue_seconds, effect, onBud
         >
           <span className={styles.grip} />
           <span className={styles.flag} data-left={place > 0.7 || undefined}>
-            {inSeconds(budget_seconds)}
+            {formatSeconds(budget_seconds)}
           </span>
         </div>
       </div>
       <div className={`${styles.marks} tabular`} aria-hidden>
         {marksOn(scale).map((seconds) => (
           <span key={seconds} style={{ left: percentOf(placeOf(seconds, scale)) }}>
-            {seconds < 1 ? `${seconds} s` : roughly(seconds)}
+            {seconds < 1 ? `${seconds} s` : formatRoughly(seconds)}
           </span>
         ))}
       </div>
     </div>
   );
 }
-
-const curveWords = ({ p50_seconds, p99_seconds }: BootPhase): string =>
-  p50_seconds === null || p99_seconds === null
-    ? 'The share of boots still running: none has arrived yet'
-    : `The share of boots still running: half arrived within ${inSeconds(p50_seconds)}, 99 of 100 within ${inSeconds(p99_seconds)}`;
 
 /** The parts that do not change while the line moves. */
 function Lanes({ phase }: { phase: BootPhase }) {

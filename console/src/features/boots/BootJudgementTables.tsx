@@ -5,7 +5,7 @@
 import { IconLifebuoy, IconX } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { WhatIf } from '../../../../src/contract/supervision/boots.ts';
-import { inSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
+import { formatSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
 import type { Look } from '../../ui/status/status-looks.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
@@ -17,11 +17,11 @@ import type { Judgement } from './what-if.ts';
 type FalseKill = WhatIf['false_kills'][number];
 type Stuck = WhatIf['stuck'][number];
 
-const tabular = (words: string) => <span className="tabular">{words}</span>;
+const tabularText = (words: string) => <span className="tabular">{words}</span>;
 
 const looks: Record<'rescued' | 'lost', Look> = {
-  rescued: { tone: 'warn', icon: IconLifebuoy, letter: 'R' },
-  lost: { tone: 'bad', icon: IconX, letter: 'L' },
+  rescued: { tone: 'warn', icon: IconLifebuoy },
+  lost: { tone: 'bad', icon: IconX },
 };
 
 const machine = { key: 'node', heading: 'Machine', cell: BootMachine };
@@ -38,28 +38,30 @@ const falseKillColumns: Column<FalseKill>[] = [
     key: 'seconds',
     heading: 'Took',
     sortValue: ({ seconds }) => seconds,
-    cell: ({ seconds }) => tabular(inSeconds(seconds)),
+    cell: ({ seconds }) => tabularText(formatSeconds(seconds)),
   },
   {
     key: 'over',
     heading: 'Over by',
     sortValue: ({ over_seconds }) => over_seconds,
-    cell: ({ over_seconds }) => tabular(inSeconds(over_seconds)),
+    cell: ({ over_seconds }) => tabularText(formatSeconds(over_seconds)),
   },
   {
-    key: 'then',
+    key: 'result',
     heading: 'Result',
     sortValue: ({ rescued }) => Number(rescued),
     cell: ({ rescued }) => {
-      const then = rescued ? 'rescued' : 'lost';
-      return <StatusBadge look={looks[then]} status={then} />;
+      const result = rescued ? 'rescued' : 'lost';
+      return <StatusBadge look={looks[result]} status={result} />;
     },
   },
   when,
 ];
 
 const soonerWords = (seconds: number) =>
-  Math.abs(seconds) < 0.05 ? 'as soon' : `${inSeconds(Math.abs(seconds))} ${seconds > 0 ? 'sooner' : 'later'}`;
+  Math.abs(seconds) < 0.05
+    ? 'at the same time'
+    : `${formatSeconds(Math.abs(seconds))} ${seconds > 0 ? 'sooner' : 'later'}`;
 
 const stuckColumns: Column<Stuck>[] = [
   machine,
@@ -67,18 +69,18 @@ const stuckColumns: Column<Stuck>[] = [
     key: 'seconds',
     heading: 'Waited for',
     sortValue: ({ seconds }) => seconds,
-    cell: ({ seconds }) => tabular(inSeconds(seconds)),
+    cell: ({ seconds }) => tabularText(formatSeconds(seconds)),
   },
   {
     key: 'sooner',
     heading: 'Detected',
     sortValue: ({ sooner_seconds }) => sooner_seconds,
-    cell: ({ sooner_seconds }) => tabular(soonerWords(sooner_seconds)),
+    cell: ({ sooner_seconds }) => tabularText(soonerWords(sooner_seconds)),
   },
   when,
 ];
 
-/** The page shows at most this many rows; the CLI prints all of them. */
+/** The page shows at most this many rows; the count above each table includes all boots. */
 const maxRows = 100;
 
 interface ListProps<Row> {
@@ -113,7 +115,7 @@ export const FalseKillTable = ({ judged: { false_kills, budget_seconds } }: { ju
     label="Boots given up although they arrived"
     columns={falseKillColumns}
     rows={false_kills}
-    emptyText={`None: every boot that arrived took at most ${inSeconds(budget_seconds)}.`}
+    emptyText={`None: every boot that arrived took at most ${formatSeconds(budget_seconds)}.`}
   />
 );
 

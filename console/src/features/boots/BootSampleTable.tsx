@@ -2,23 +2,23 @@
 import { IconCheck, IconClock, IconMinus, IconX } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { BootSample } from '../../../../src/contract/supervision/boots.ts';
-import { inSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
+import { formatSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
 import type { Look } from '../../ui/status/status-looks.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 import { LoadMore } from '../../ui/table/LoadMore.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { BootMachine } from './BootMachine.tsx';
-import type { Outcome } from './words.ts';
+import type { Outcome } from './chart-geometry.ts';
 
 const looks: Record<Outcome, Look> = {
-  completed: { tone: 'ok', icon: IconCheck, letter: 'C' },
-  late: { tone: 'warn', icon: IconClock, letter: 'L' },
-  timed_out: { tone: 'bad', icon: IconX, letter: 'T' },
-  cancelled: { tone: 'idle', icon: IconMinus, letter: 'X' },
+  completed: { tone: 'ok', icon: IconCheck },
+  late: { tone: 'warn', icon: IconClock },
+  timed_out: { tone: 'bad', icon: IconX },
+  cancelled: { tone: 'idle', icon: IconMinus },
 };
 
-const tabular = (words: string) => <span className="tabular">{words}</span>;
+const tabularText = (words: string) => <span className="tabular">{words}</span>;
 
 const columns: Column<BootSample>[] = [
   {
@@ -30,7 +30,7 @@ const columns: Column<BootSample>[] = [
     key: 'seconds',
     heading: 'Took',
     sortValue: ({ seconds }) => seconds,
-    cell: ({ seconds }) => tabular(inSeconds(seconds)),
+    cell: ({ seconds }) => tabularText(formatSeconds(seconds)),
   },
   {
     key: 'outcome',
@@ -42,13 +42,13 @@ const columns: Column<BootSample>[] = [
     key: 'late',
     heading: 'Too late by',
     sortValue: ({ lateness_seconds }) => lateness_seconds ?? -1,
-    cell: ({ lateness_seconds }) => lateness_seconds !== null && tabular(inSeconds(lateness_seconds)),
+    cell: ({ lateness_seconds }) => lateness_seconds !== null && tabularText(formatSeconds(lateness_seconds)),
   },
   {
     key: 'budget',
     heading: 'Budget then',
     sortValue: ({ budget_seconds }) => budget_seconds ?? -1,
-    cell: ({ budget_seconds }) => budget_seconds !== null && tabular(inSeconds(budget_seconds)),
+    cell: ({ budget_seconds }) => budget_seconds !== null && tabularText(formatSeconds(budget_seconds)),
   },
   { key: 'at', heading: 'When', sortValue: ({ at }) => at, cell: ({ at }) => <Ago at={at} /> },
 ];

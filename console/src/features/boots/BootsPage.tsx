@@ -35,7 +35,7 @@ export function BootsPage() {
       void navigate({ search: (known) => ({ ...known, ...next }), replace: true, resetScroll: false }),
     [navigate],
   );
-  const setBudgetInAddress = useCallback(
+  const setBudgetInUrl = useCallback(
     (seconds: number | undefined) => change({ budget: seconds === undefined ? undefined : String(seconds) }),
     [change],
   );
@@ -43,7 +43,7 @@ export function BootsPage() {
   const pool = search.pool ?? pools.data?.[0]?.name;
   const boots = useQuery({ ...poolBootsQuery(pool ?? ''), enabled: pool !== undefined });
   const phase = boots.data?.phases.find((each) => each.phase === (search.phase ?? 'provision'));
-  const budgetInAddress = Number(search.budget);
+  const budgetInUrl = Number(search.budget);
   const error = pools.error ?? boots.error;
   return (
     <>
@@ -89,8 +89,8 @@ export function BootsPage() {
                 key={`${pool} ${phase.phase}`}
                 pool={pool}
                 phase={phase}
-                initial={budgetInAddress > 0 ? budgetInAddress : undefined}
-                onRest={setBudgetInAddress}
+                initial={budgetInUrl > 0 ? budgetInUrl : undefined}
+                onSettled={setBudgetInUrl}
               >
                 <BudgetFacts phase={phase} make={boots.data.make} />
               </BudgetQuestion>

@@ -1,12 +1,17 @@
 /**
- * Sets a budget of a pool with a reason. Shows what the budget would have done to recorded boots,
- * and offers to learn from future ones.
+ * Sets a budget of a pool with a reason. Shows what the budget would have done to recorded boots.
+ * For the time until registration, offers to learn the budget from future boots.
  */
 import { Modal, Radio, Stack } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { BootPhase } from '../../../../src/contract/supervision/boots.ts';
-import { headlineOf, inSeconds, sourceWords, stuckSentence } from '../../../../src/lifecycle/boots/what-if-words.ts';
+import {
+  formatSeconds,
+  headlineOf,
+  sourceWords,
+  stuckSentence,
+} from '../../../../src/lifecycle/boots/what-if-words.ts';
 import { keys } from '../../api/cache/keys.ts';
 import { newKey } from '../../api/client.ts';
 import { setBudget } from '../../api/queries/boots.ts';
@@ -61,7 +66,7 @@ function BudgetForm({ onClose, onDone, pool, phase, judged }: Omit<Props, 'opene
       ),
     onSuccess: async () => {
       await cache.invalidateQueries({ queryKey: keys.allBootStatistics() });
-      notify.done(`Machines of ${pool} have ${inSeconds(budget_seconds)} to ${phaseGoal[phase.phase]}`);
+      notify.done(`Machines of ${pool} have ${formatSeconds(budget_seconds)} to ${phaseGoal[phase.phase]}`);
       onDone();
       onClose();
     },
@@ -72,13 +77,14 @@ function BudgetForm({ onClose, onDone, pool, phase, judged }: Omit<Props, 'opene
       onReason={setReason}
       needsReason
       isReady
-      button={`Apply ${inSeconds(budget_seconds)}`}
-      doing={mutation}
+      button={`Apply ${formatSeconds(budget_seconds)}`}
+      mutation={mutation}
       onClose={onClose}
     >
       <div>
-        From the next boot on, a machine of {pool} has <b>{inSeconds(budget_seconds)}</b> to {phaseGoal[phase.phase]}.
-        The current budget is {inSeconds(phase.budget_seconds)}, {sourceWords[phase.budget_source]}.
+        From the next boot on, a machine of {pool} has <b>{formatSeconds(budget_seconds)}</b> to{' '}
+        {phaseGoal[phase.phase]}. The current budget is {formatSeconds(phase.budget_seconds)},{' '}
+        {sourceWords[phase.budget_source]}.
       </div>
       <PredictionBox prediction={{ text: `${headlineOf(judged)} ${stuckSentence(judged)}` }} error={null} />
       {takesPolicy && (

@@ -5,7 +5,7 @@
 import type { BootPhase, PoolBoots } from '../../../../src/contract/supervision/boots.ts';
 import { stratumWords } from '../../../../src/lifecycle/boots/learned-budget.ts';
 import { hasArrived } from '../../../../src/lifecycle/boots/survival.ts';
-import { inSeconds, sourceWords, tooSlowWords } from '../../../../src/lifecycle/boots/what-if-words.ts';
+import { formatSeconds, sourceWords, tooSlowWords } from '../../../../src/lifecycle/boots/what-if-words.ts';
 import { type Fact, Facts } from '../../ui/layout/Facts.tsx';
 import { Panel } from '../../ui/layout/Panel.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
@@ -24,7 +24,7 @@ export function BudgetFacts({ phase, make }: Props) {
     <div className={styles.beside}>
       <Panel title="Budget in force">
         <div className={styles.budget}>
-          <b className="tabular">{inSeconds(budget_seconds)}</b> {sourceWords[budget_source]}
+          <b className="tabular">{formatSeconds(budget_seconds)}</b> {sourceWords[budget_source]}
         </div>
         {learning?.frozen && <p className={styles.frozen}>Learning is paused: {withLocalTimes(learning.frozen)}</p>}
         <p className={styles.because}>{learning?.because ?? policyWords[policy]}</p>
@@ -46,14 +46,14 @@ function budgetFacts(
   const { at, boots, late, killed } = since_change;
   return [
     ['Policy', policy],
-    ['Moving towards', learning && learning.aim_seconds !== budget_seconds && inSeconds(learning.aim_seconds)],
+    ['Moving towards', learning && learning.aim_seconds !== budget_seconds && formatSeconds(learning.aim_seconds)],
     ['Learned from', learning?.stratum && `${learning.completions} ${stratumWords[learning.stratum]}`],
     ['Considered', learning && <Ago at={learning.considered_at} />],
     [
       'Over budget',
       predicted_false_kill_share && tooSlowWords(predicted_false_kill_share, samples.filter(hasArrived).length),
     ],
-    ['Rescued', `boots up to ${inSeconds(rescue_seconds)} late`],
+    ['Rescued', `boots up to ${formatSeconds(rescue_seconds)} late`],
     [
       'Since the change',
       <>
@@ -80,8 +80,8 @@ const quantiles = [
 function bandWords({ low_seconds, high_seconds }: BootPhase['bands']['p50']): string {
   if (low_seconds === null) return '–';
   return high_seconds === null
-    ? `at least ${inSeconds(low_seconds)}`
-    : `${inSeconds(low_seconds)} to ${inSeconds(high_seconds)}`;
+    ? `at least ${formatSeconds(low_seconds)}`
+    : `${formatSeconds(low_seconds)} to ${formatSeconds(high_seconds)}`;
 }
 
 const Quantiles = ({ phase }: { phase: BootPhase }) => (
@@ -99,7 +99,7 @@ const Quantiles = ({ phase }: { phase: BootPhase }) => (
         return (
           <tr key={name}>
             <th scope="row">{name}</th>
-            <td>{value === null ? '–' : inSeconds(value)}</td>
+            <td>{value === null ? '–' : formatSeconds(value)}</td>
             <td>{bandWords(phase.bands[band])}</td>
           </tr>
         );

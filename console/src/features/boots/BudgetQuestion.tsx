@@ -1,7 +1,7 @@
 /**
  * Lets you try a budget: a line in the chart, what that budget would have done, and a button that
- * sets it. While the line moves, the result comes from the boots on the page. When it rests, the
- * server computes the result over the whole record.
+ * sets it. While the line moves, the result comes from the boots on the page. When the line stops,
+ * the server computes the result over the whole record.
  */
 import { Button, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
@@ -9,8 +9,8 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useMemo, useState } from 'react';
 import type { BootPhase, WhatIf } from '../../../../src/contract/supervision/boots.ts';
 import {
+  formatSeconds,
   headlineOf,
-  inSeconds,
   predictedShare,
   undecidedSentence,
 } from '../../../../src/lifecycle/boots/what-if-words.ts';
@@ -29,9 +29,10 @@ import { type Judgement, judge } from './what-if.ts';
 interface Props {
   pool: string;
   phase: BootPhase;
-  /** The budget in the address; undefined shows the budget in force. */
+  /** The budget in the URL. If it is undefined, the budget in force is shown. */
   initial: number | undefined;
-  onRest: (seconds: number | undefined) => void;
+  /** Called when the line has not moved for a while; undefined if it is on the budget in force. */
+  onSettled: (seconds: number | undefined) => void;
   /** The budget in force, shown beside the chart. */
   children: ReactNode;
 }
@@ -39,12 +40,12 @@ interface Props {
 /** Ask the server when the line has not moved for this long. */
 const settleMs = 300;
 
-export function BudgetQuestion({ pool, phase, initial, onRest, children }: Props) {
+export function BudgetQuestion({ pool, phase, initial, onSettled, children }: Props) {
   const [triedBudget, setTriedBudget] = useState(initial);
-  const [applying, setApplying] = useState(false);
+  const [isApplying, setIsApplying] = useState(false);
   const budget_seconds = triedBudget ?? phase.budget_seconds;
   const [settledBudget] = useDebouncedValue(triedBudget, settleMs);
-  useEffect(() => onRest(settledBudget), [settledBudget, onRest]);
+  useEffect(() => onSettled(settledBudget), [settledBudget, onSettled]);
 
   const serverResult = useQuery(whatIfQuery(pool, phase.phase, settledBudget ?? phase.budget_seconds));
   const answer = serverResult.data?.budget_seconds === budget_seconds ? serverResult.data : undefined;
@@ -61,7 +62,7 @@ export function BudgetQuestion({ pool, phase, initial, onRest, children }: Props
             phase={phase}
             budget_seconds={budget_seconds}
             onBudget={setBudget}
-            onApply={() => setApplying(true)}
+            onApply={() => setIsApplying(true)}
           />
           <Numbers judged={judged} />
           <BootChart
@@ -94,8 +95,8 @@ export function BudgetQuestion({ pool, phase, initial, onRest, children }: Props
         </Panel>
       </div>
       <BudgetDialog
-        opened={applying}
-        onClose={() => setApplying(false)}
+        opened={isApplying}
+        onClose={() => setIsApplying(false)}
         onDone={() => setTriedBudget(undefined)}
         pool={pool}
         phase={phase}
@@ -153,11 +154,11 @@ function Controls({ phase, budget_seconds, onBudget, onApply }: ControlsProps) {
         aria-disabled={!isMoved}
         onClick={() => onBudget(undefined)}
       >
-        Go back to {inSeconds(phase.budget_seconds)}
+        Go back to {formatSeconds(phase.budget_seconds)}
       </Button>
       {mayOperate(session) && (
         <Button className={styles.apply} onClick={onApply}>
-          {isMoved ? `Apply ${inSeconds(budget_seconds)}` : 'Set budget'}
+          {isMoved ? `Apply ${formatSeconds(budget_seconds)}` : 'Set budget'}
         </Button>
       )}
     </div>
@@ -166,8 +167,8 @@ function Controls({ phase, budget_seconds, onBudget, onApply }: ControlsProps) {
 
 const detectionWords = (seconds: number | null): string => {
   if (seconds === null) return '–';
-  if (Math.abs(seconds) < 0.05) return 'just as soon';
-  return `${inSeconds(Math.abs(seconds))} ${seconds > 0 ? 'sooner' : 'later'}`;
+  if (Math.abs(seconds) < 0.05) return 'at the same time';
+  return `${formatSeconds(Math.abs(seconds))} ${seconds > 0 ? 'sooner' : 'later'}`;
 };
 
 function Numbers({ judged }: { judged: Judgement }) {

@@ -1,7 +1,7 @@
 /** Loads the budget dialog when it is first opened. */
-import { onDemand } from '../../ui/dialog/on-demand.tsx';
+import { loadOnDemand } from '../../ui/dialog/on-demand.tsx';
 
-export const BudgetDialog = onDemand(
+export const BudgetDialog = loadOnDemand(
   ({ opened }) => opened,
   async () => (await import('./BudgetDialog.tsx')).BudgetDialog,
 );

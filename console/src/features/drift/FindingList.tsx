@@ -7,7 +7,7 @@ import { shortId } from '../../ui/layout/CopyId.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
 import { findingLooks } from '../../ui/status/status-looks.ts';
-import { toSentence } from '../../ui/text.ts';
+import { ownerWords, toSentence } from '../../ui/text.ts';
 import { toneStyle } from '../../ui/theme.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import type { Action } from '../actions/action.ts';
@@ -15,7 +15,7 @@ import { BootsLink } from '../boots/BootsLink.tsx';
 import styles from './FindingList.module.css';
 import { decisionAction, decisionLabels, decisionsOn } from './finding-actions.ts';
 import { titleAndDetail } from './finding-title.ts';
-import { aboutWords, foundSince, sideFacts, sideNames } from './words.ts';
+import { aboutWords, findingSince, sideFacts, sideNames } from './words.ts';
 
 interface Props {
   findings: Finding[];
@@ -35,10 +35,10 @@ export const FindingList = ({ findings, onAction, hideSubject }: Props) => (
             <p className={styles.dim}>
               <StatusBadge look={findingLooks[finding.status]} status={finding.status} />
               <span>{finding.kind.replaceAll('-', ' ')}</span>
-              <span>owner: {finding.owner_layer.replaceAll('_', ' ')}</span>
+              <span>{ownerWords(finding.owner_layer)}</span>
               {(!hideSubject || finding.kind === 'boot-shift') && <About finding={finding} />}
               <span>
-                since <Ago at={foundSince(finding)} />
+                since <Ago at={findingSince(finding)} />
               </span>
               <span>
                 last seen <Ago at={finding.seen_at} />

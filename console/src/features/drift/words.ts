@@ -2,11 +2,11 @@
 
 import type { Finding } from '../../../../src/contract/supervision/finding.ts';
 import { humanize } from '../../ui/text.ts';
-import { precise, roughly } from '../../ui/time/durations.ts';
+import { formatPrecise, formatRoughly } from '../../ui/time/durations.ts';
 import { withLocalTimes } from '../../ui/time/times.ts';
-import { tidySeconds } from '../boots/words.ts';
+import { tidySeconds } from '../boots/chart-geometry.ts';
 
-/** The id of the subject, or the pool if the finding is not about one machine. */
+/** Names the subject: a machine, an allocation, a token, a pool or the boots of a pool. */
 export function aboutWords({ kind, subject, node_id, allocation_id, pool }: About): string {
   if (kind === 'boot-shift') return `boots of ${pool}`;
   if (kind === 'token') return `token ${subject}`;
@@ -26,7 +26,7 @@ export const sideNames: Record<Finding['kind'], [ours: string, theirs: string]> 
 };
 
 /** Slower boots began before they could be detected. */
-export const foundSince = ({ kind, theirs, opened_at, first_seen_at }: Finding): string =>
+export const findingSince = ({ kind, theirs, opened_at, first_seen_at }: Finding): string =>
   kind === 'boot-shift' && typeof theirs.since === 'string' ? theirs.since : (opened_at ?? first_seen_at);
 
 /**
@@ -48,43 +48,43 @@ function valueWords(value: unknown): string {
 }
 
 /** Fields that are shown without their name. */
-const unnamed: ReadonlySet<string> = new Set(['at', 'reason']);
+const fieldsWithoutName: ReadonlySet<string> = new Set(['at', 'reason']);
 
 const partWords = (value: object): string =>
   Object.entries(value)
     .filter(([, part]) => part !== null && part !== undefined)
     .map(([name, part]) => {
       const [label, words] = withUnit(name, part) ?? [name, valueWords(part)];
-      return unnamed.has(name) ? words : `${humanize(label).toLowerCase()} ${words}`;
+      return fieldsWithoutName.has(name) ? words : `${humanize(label).toLowerCase()} ${words}`;
     })
     .join(', ');
 
-const inSeconds = /_seconds$/;
-const asShare = /_share$/;
+const secondsSuffix = /_seconds$/;
+const shareSuffix = /_share$/;
 
 /** Shows seconds below one hour, where they matter for boots. */
-const durationWords = (seconds: number) => (seconds < 3600 ? precise(seconds) : roughly(seconds));
+const durationWords = (seconds: number) => (seconds < 3600 ? formatPrecise(seconds) : formatRoughly(seconds));
 
 /** Formats numbers by the unit in their name. */
 function withUnit(name: string, value: unknown): [name: string, words: string] | undefined {
   if (typeof value !== 'number') return undefined;
   if (name === 'seconds') return ['took', durationWords(value)];
-  if (inSeconds.test(name)) return [name.replace(inSeconds, ''), durationWords(value)];
-  return asShare.test(name) ? [name.replace(asShare, ''), `${Number((value * 100).toFixed(1))} %`] : undefined;
+  if (secondsSuffix.test(name)) return [name.replace(secondsSuffix, ''), durationWords(value)];
+  return shareSuffix.test(name) ? [name.replace(shareSuffix, ''), `${Number((value * 100).toFixed(1))} %`] : undefined;
 }
 
 function factOf(name: string, value: unknown): SideFact {
   const [label, words] = withUnit(name, value) ?? [];
   if (label !== undefined && words !== undefined) return [humanize(label), words];
-  const isLong = Array.isArray(value) && value.some((each) => typeof each === 'object');
-  return [humanize(name), isLong ? value.map(valueWords) : valueWords(value)];
+  const hasObjects = Array.isArray(value) && value.some((each) => typeof each === 'object');
+  return [humanize(name), hasObjects ? value.map(valueWords) : valueWords(value)];
 }
 
 /** A list of objects shows one object per line. */
 export type SideFact = [name: string, words: string | string[]];
 
 /** Stored objects have no order, so these fields are shown first. */
-const readFirst = [
+const firstFields = [
   'since',
   'boots',
   'median_seconds',
@@ -94,8 +94,8 @@ const readFirst = [
   'stages',
 ];
 const placeOf = ([name]: [string, unknown]) => {
-  const place = readFirst.indexOf(name);
-  return place < 0 ? readFirst.length : place;
+  const place = firstFields.indexOf(name);
+  return place < 0 ? firstFields.length : place;
 };
 
 /** The facts of one side, without unknown values. */

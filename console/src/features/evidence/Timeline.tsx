@@ -36,7 +36,7 @@ export function Timeline({ subject, layer, onLayer }: Props) {
       </div>
       {error && <FailurePanel error={error} />}
       {!facts && !error && <LoadingRows />}
-      {facts?.length === 0 && hasNextPage && <p>You may see none of the newest evidence. Load older evidence.</p>}
+      {facts?.length === 0 && hasNextPage && <p>None of the newest evidence is visible to you. Show older evidence.</p>}
       {facts?.length === 0 && !hasNextPage && (
         <Empty icon={IconTimeline} title={layer ? `No evidence from the ${layer} layer` : 'No evidence yet'}>
           <p>New evidence appears here at once, and stays after the machine is gone.</p>

@@ -1,4 +1,4 @@
-/** Shows one fact: time, layer and summary. Unfolding it shows all fields. */
+/** Shows one fact: time, layer and summary. Unfolding the row shows the other fields. */
 import { IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
@@ -7,7 +7,7 @@ import { CopyId } from '../../ui/layout/CopyId.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';
 import { toneStyle } from '../../ui/theme.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
-import { absolute, timeOfDay, withLocalTimes } from '../../ui/time/times.ts';
+import { formatAbsolute, timeOfDay, withLocalTimes } from '../../ui/time/times.ts';
 import { layerLooks, layerNames } from './layer-looks.ts';
 import { OriginLabel } from './OriginLabel.tsx';
 import styles from './Timeline.module.css';
@@ -19,7 +19,7 @@ export function TimelineRow({ fact }: { fact: Evidence }) {
     <li className={styles.fact}>
       <details onToggle={(event) => setOpened(event.currentTarget.open)}>
         <summary className={styles.summary}>
-          <time className={`${styles.time} tabular`} dateTime={fact.at} title={absolute(fact.at)}>
+          <time className={`${styles.time} tabular`} dateTime={fact.at} title={formatAbsolute(fact.at)}>
             {timeOfDay(fact.at)}
           </time>
           <span className={styles.lanes} style={toneStyle(tone)} title={`${fact.layer}: ${means}`}>

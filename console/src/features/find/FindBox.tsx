@@ -1,4 +1,4 @@
-/** The search box in the navigation. It takes any id and opens the page behind it. */
+/** The search box in the navigation. It takes any id or name and opens the page behind it. */
 import { TextInput } from '@mantine/core';
 import { IconFocus2 } from '@tabler/icons-react';
 import { useNavigate } from '@tanstack/react-router';

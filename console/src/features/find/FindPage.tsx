@@ -1,4 +1,7 @@
-/** Redirects an id to its page. For a correlation id, shows everything that request did. */
+/**
+ * Redirects an id or a name to its page, or lists the results if there are several. For a
+ * correlation id, shows everything that the request did.
+ */
 import { Button, Group, Text } from '@mantine/core';
 import { IconFocus2, IconMapOff } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -44,7 +47,7 @@ export function FindPage() {
   if (found.items.length > 0)
     return (
       <>
-        <PageHeader title={`Several are called ${id}`} tab={id} />
+        <PageHeader title={`Several things are called ${id}`} tab={id} />
         <Panel flush>
           <FoundThings items={found.items} />
         </Panel>

@@ -10,7 +10,7 @@ import { type CellMark, CellSprites, cellSize } from './cell-sprites.ts';
 import styles from './FleetGrid.module.css';
 import type { CellGroup } from './fleet-view.ts';
 
-export interface Peeked {
+export interface PreviewTarget {
   group: CellGroup;
   at: number;
   box: DOMRect;
@@ -19,10 +19,10 @@ export interface Peeked {
 interface Props {
   group: CellGroup;
   stuck: ReadonlyMap<string, string>;
-  onPeek: (peeked: Peeked | null) => void;
+  onPreview: (target: PreviewTarget | null) => void;
 }
 
-export function FleetCells({ group, stuck, onPeek }: Props) {
+export function FleetCells({ group, stuck, onPreview }: Props) {
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
@@ -57,7 +57,7 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
     if (!pen || !sprites.current || perRow === 0) return;
     const dirty = group.takeDirty();
     const nowMs = serverNowMs();
-    const cell = (at: number) => {
+    const drawCell = (at: number) => {
       const node = group.nodes[at];
       if (!node || !sprites.current) return;
       const sprite = sprites.current.spriteFor(node.status, markOf(at, nowMs));
@@ -67,8 +67,8 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
     };
     if (dirty === null) {
       pen.clearRect(0, 0, perRow * size.pitch, rows * size.pitch);
-      for (let at = 0; at < group.size; at++) cell(at);
-    } else for (const at of dirty) cell(at);
+      for (let at = 0; at < group.size; at++) drawCell(at);
+    } else for (const at of dirty) drawCell(at);
   };
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: each of these changes all cells
@@ -108,7 +108,7 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
   };
   const previewCell = (at: number) => {
     const box = boxOf(at);
-    onPeek(box && { group, at, box });
+    onPreview(box && { group, at, box });
   };
   const moveFocus = (event: KeyboardEvent) => {
     const steps: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: perRow, ArrowUp: -perRow };
@@ -139,13 +139,13 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
         const at = cellUnder(event);
         if (at === hoveredCell.current) return;
         hoveredCell.current = at;
-        if (at === null) return onPeek(null);
+        if (at === null) return onPreview(null);
         setCurrent(at);
         previewCell(at);
       }}
       onMouseLeave={() => {
         hoveredCell.current = null;
-        onPeek(null);
+        onPreview(null);
       }}
       onClick={(event) => {
         const at = cellUnder(event);
@@ -179,7 +179,7 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
           aria-label={[node.name, node.status, ...marks].filter(Boolean).join(', ')}
           onKeyDown={moveFocus}
           onFocus={() => previewCell(focused)}
-          onBlur={() => onPeek(null)}
+          onBlur={() => onPreview(null)}
         />
       )}
     </div>

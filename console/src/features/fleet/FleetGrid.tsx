@@ -1,8 +1,11 @@
-/** Draws every node as a cell, in groups. One real link per group covers the cell in focus. */
+/**
+ * Draws every node as a cell, in groups. One real link per group covers the cell under the pointer
+ * or the focus.
+ */
 import { useMemo, useState } from 'react';
 import type { Pool } from '../../../../src/contract/pool.ts';
 import { StatusBar } from '../../ui/status/StatusBar.tsx';
-import { FleetCells, type Peeked } from './FleetCells.tsx';
+import { FleetCells, type PreviewTarget } from './FleetCells.tsx';
 import styles from './FleetGrid.module.css';
 import { countWords, type GroupBy } from './filter.ts';
 import type { CellGroup, FleetView } from './fleet-view.ts';
@@ -17,8 +20,8 @@ interface Props {
 }
 
 export function FleetGrid({ view, groupBy, pools, stuck }: Props) {
-  const [peeked, peek] = useState<Peeked | null>(null);
-  const node = peeked?.group.nodes[peeked.at];
+  const [target, setTarget] = useState<PreviewTarget | null>(null);
+  const node = target?.group.nodes[target.at];
   return (
     <div className={styles.groups}>
       {view.groups.map((group) => (
@@ -28,10 +31,10 @@ export function FleetGrid({ view, groupBy, pools, stuck }: Props) {
           groupBy={groupBy}
           pool={groupBy === 'pool' ? pools?.find(({ name }) => name === group.name) : undefined}
           stuck={stuck}
-          onPeek={peek}
+          onPreview={setTarget}
         />
       ))}
-      {node && peeked && <NodePreview node={node} at={peeked.box} stuck={stuck.get(node.node_id)} />}
+      {node && target && <NodePreview node={node} at={target.box} stuck={stuck.get(node.node_id)} />}
     </div>
   );
 }
@@ -41,13 +44,13 @@ interface GroupProps {
   groupBy: GroupBy;
   pool: Pool | undefined;
   stuck: ReadonlyMap<string, string>;
-  onPeek: (peeked: Peeked | null) => void;
+  onPreview: (target: PreviewTarget | null) => void;
 }
 
 const groupWords: Record<GroupBy, string> = { pool: 'Pool', zone: 'Zone' };
 
-function Group({ group, groupBy, pool, stuck, onPeek }: GroupProps) {
-  const stuckHere = useMemo(
+function Group({ group, groupBy, pool, stuck, onPreview }: GroupProps) {
+  const stuckCount = useMemo(
     () => (stuck.size === 0 ? 0 : group.nodes.filter(({ node_id }) => stuck.has(node_id)).length),
     [group, stuck],
   );
@@ -67,12 +70,14 @@ function Group({ group, groupBy, pool, stuck, onPeek }: GroupProps) {
             .filter(Boolean)
             .join(' · ')}
         </span>
-        {stuckHere > 0 && (
-          <span className={styles.stuck}>{stuckHere === 1 ? '1 release failed' : `${stuckHere} releases failed`}</span>
+        {stuckCount > 0 && (
+          <span className={styles.stuck}>
+            {stuckCount === 1 ? '1 release failed' : `${stuckCount} releases failed`}
+          </span>
         )}
         <StatusBar counts={group.counts} total={group.size} />
       </div>
-      <FleetCells group={group} stuck={stuck} onPeek={onPeek} />
+      <FleetCells group={group} stuck={stuck} onPreview={onPreview} />
     </section>
   );
 }

@@ -66,7 +66,7 @@ export function FleetPage() {
   const stuck = useStuckReleases();
   const poolNames = (pools.data ?? []).map(({ name }) => name);
 
-  const filtered = Boolean(search.q || search.pool || statuses.size > 0);
+  const isFiltered = Boolean(search.q || search.pool || statuses.size > 0);
   const allocate = mayOperate(session) && (
     <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => setAllocating(true)}>
       Allocate
@@ -81,7 +81,7 @@ export function FleetPage() {
         below={
           display === 'counts'
             ? `${totalOf(counts.data ?? []).toLocaleString()} machines`
-            : fleet.data && <span>{summary(matched, shown, filtered)}</span>
+            : fleet.data && <span>{summary(matched, shown, isFiltered)}</span>
         }
         actions={allocate}
       />
@@ -143,7 +143,7 @@ export function FleetPage() {
       )}
       {display !== 'counts' && fleet.data && shown === 0 && !error && (
         <Panel>
-          {filtered ? (
+          {isFiltered ? (
             <Empty icon={IconServerOff} title="No machine matches">
               <p>Try other words, another pool or more statuses.</p>
               <Button variant="default" onClick={() => change({ q: undefined, pool: undefined, status: undefined })}>
@@ -213,9 +213,9 @@ const countsOf = (items: FleetCounts['items']): StatusCounts =>
     nodeStatusNames.map((status) => [status, totalOf(items.filter((each) => each.status === status))]),
   );
 
-const summary = (matched: number, shown: number, filtered: boolean): string => {
+const summary = (matched: number, shown: number, isFiltered: boolean): string => {
   const nodes = matched === 1 ? '1 machine' : `${matched.toLocaleString()} machines`;
-  return filtered && shown !== matched ? `${shown.toLocaleString()} of ${nodes}` : nodes;
+  return isFiltered && shown !== matched ? `${shown.toLocaleString()} of ${nodes}` : nodes;
 };
 
 const alwaysOffered = ['retired'] as const;

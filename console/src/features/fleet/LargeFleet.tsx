@@ -1,4 +1,4 @@
-/** Shows a fleet too large for one page, as counts by pool or as the server's search results. */
+/** Shows a fleet too large to draw, as counts by pool or as the server's search results. */
 import { Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { FleetCounts as Counted } from '../../../../src/contract/fleet/fleet.ts';
@@ -24,12 +24,12 @@ export function LargeFleet({ counts, q, statuses, stuck }: Props) {
   return <SearchResults q={q} status={[...statuses][0]} isFirstOfSeveral={statuses.size > 1} stuck={stuck} />;
 }
 
-interface FoundProps extends Pick<Props, 'q' | 'stuck'> {
+interface ResultsProps extends Pick<Props, 'q' | 'stuck'> {
   status: NodeStatus | undefined;
   isFirstOfSeveral: boolean;
 }
 
-function SearchResults({ q, status, isFirstOfSeveral, stuck }: FoundProps) {
+function SearchResults({ q, status, isFirstOfSeveral, stuck }: ResultsProps) {
   const { data, error } = useQuery(fleetSearchQuery(q, status));
   if (error) return <FailurePanel error={error} />;
   if (!data) return <Skeleton height={180} radius="lg" role="status" aria-label="Loading" />;

@@ -2,18 +2,19 @@
 import { useEffect, useRef } from 'react';
 
 const painters = new Set<() => void>();
-let requested = false;
+let isRequested = false;
 
 /** Schedules one draw in the next frame, even after many changes. */
 export function requestFrame(): void {
-  if (requested || painters.size === 0) return;
-  requested = true;
+  if (isRequested || painters.size === 0) return;
+  isRequested = true;
   requestAnimationFrame(() => {
-    requested = false;
+    isRequested = false;
     for (const paint of painters) paint();
   });
 }
 
+/** Calls `paint` in each shared frame while the component is mounted. */
 export function useFleetFrame(paint: () => void): void {
   const latest = useRef(paint);
   latest.current = paint;

@@ -1,6 +1,7 @@
 /**
- * Draws the look of a cell once per status, mark and size, and copies it from then on. Every status
- * has its own icon and every mark its own shape, so colour is never the only difference.
+ * Draws the look of a cell once per status, mark and size, and copies it from then on. In cells
+ * large enough, every status has its own icon and every mark its own shape, so colour is not the
+ * only difference.
  */
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import { nodeLooks } from '../../ui/status/status-looks.ts';
@@ -27,9 +28,9 @@ const strokes: Record<NodeStatus, string> = {
   retired: 'M.3 .5H.7',
 };
 
-const moving: ReadonlySet<NodeStatus> = new Set(['provisioning', 'starting', 'draining', 'cleaning']);
-/** Small cells draw no icon for calm statuses. */
-const plainWhenSmall: ReadonlySet<NodeStatus> = new Set(['ready', 'retired']);
+const movingStatuses: ReadonlySet<NodeStatus> = new Set(['provisioning', 'starting', 'draining', 'cleaning']);
+/** Small cells draw no icon for these statuses. */
+const statusesWithoutSmallIcon: ReadonlySet<NodeStatus> = new Set(['ready', 'retired']);
 const smallPx = 14;
 
 /** The more cells a group has, the smaller they are. */
@@ -91,12 +92,12 @@ export class CellSprites {
     pen.roundRect(inset, inset, side, side, radius);
     pen.fillStyle = this.#colour(status === 'retired' ? '--surface-sunken' : `--tone-${tone}-${loud ? 'solid' : 'bg'}`);
     pen.fill();
-    if (moving.has(status) || status === 'retired') {
+    if (movingStatuses.has(status) || status === 'retired') {
       pen.strokeStyle = this.#colour(status === 'retired' ? '--line-strong' : `--tone-${tone}-solid`);
       pen.lineWidth = side >= smallPx ? 1.25 : 0.75;
       pen.stroke();
     }
-    if (side >= smallPx || !plainWhenSmall.has(status)) this.#strokes(pen, status, loud, inset);
+    if (side >= smallPx || !statusesWithoutSmallIcon.has(status)) this.#strokes(pen, status, loud, inset);
     if (mark) this.#mark(pen, mark);
     return canvas;
   }

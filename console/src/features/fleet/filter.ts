@@ -38,7 +38,7 @@ export const isMatching = (node: FleetNode, { pool, statuses }: FleetFilter, wor
 export type StatusCounts = Partial<Record<NodeStatus, number>>;
 
 /** Changes a count and removes it at zero. */
-export function count(counts: StatusCounts, status: NodeStatus, change: 1 | -1): void {
+export function changeCount(counts: StatusCounts, status: NodeStatus, change: 1 | -1): void {
   const next = (counts[status] ?? 0) + change;
   if (next === 0) delete counts[status];
   else counts[status] = next;

@@ -64,8 +64,8 @@ describe('the fleet', () => {
 
   it('redraws a cell once when its deadline passes', () => {
     const at = Date.parse('2026-01-01T00:00:10Z');
-    const late = node('n4', 'gpu', 'provisioning', { deadline_ms: at });
-    const [group] = new FleetView([late], everything, 'pool').groups;
+    const expiring = node('n4', 'gpu', 'provisioning', { deadline_ms: at });
+    const [group] = new FleetView([expiring], everything, 'pool').groups;
     group?.takeDirty();
     group?.passDeadlines(at - 2000, at - 1000);
     expect(group?.takeDirty()).toEqual(new Set());

@@ -1,11 +1,19 @@
 /**
- * The groups of cells that the fleet page draws, in order of creation, and their counts. Each
- * change updates them in place, so it costs the same in a fleet of fifty and of fifty thousand.
- * Pure.
+ * The groups of cells that the fleet page draws, each in order of creation, and their counts.
+ * Changes update them in place, so a change of status costs the same in a fleet of fifty and of
+ * fifty thousand. Pure.
  */
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import type { FleetNode } from '../../api/cache/fleet-node.ts';
-import { count, type FleetFilter, type GroupBy, groupOf, isMatching, type StatusCounts, wordsOf } from './filter.ts';
+import {
+  changeCount,
+  type FleetFilter,
+  type GroupBy,
+  groupOf,
+  isMatching,
+  type StatusCounts,
+  wordsOf,
+} from './filter.ts';
 
 const deadlineOf = ({ deadline_ms }: FleetNode): number => deadline_ms ?? Number.POSITIVE_INFINITY;
 
@@ -51,7 +59,7 @@ export class CellGroup {
     for (const node of nodes) {
       this.#nodes.push(node);
       this.#deadlines.push(deadlineOf(node));
-      count(this.counts, node.status, 1);
+      changeCount(this.counts, node.status, 1);
     }
   }
 
@@ -59,15 +67,15 @@ export class CellGroup {
     const at = this.placeOf(node.node_id);
     this.#nodes.splice(at, 0, node);
     this.#deadlines.splice(at, 0, deadlineOf(node));
-    count(this.counts, node.status, 1);
+    changeCount(this.counts, node.status, 1);
     this.#dirty = null;
   }
 
   replace(node: FleetNode): void {
     const at = this.placeOf(node.node_id);
     const previous = this.#nodes[at];
-    if (previous) count(this.counts, previous.status, -1);
-    count(this.counts, node.status, 1);
+    if (previous) changeCount(this.counts, previous.status, -1);
+    changeCount(this.counts, node.status, 1);
     this.#nodes[at] = node;
     this.#deadlines[at] = deadlineOf(node);
     this.#dirty?.add(at);
@@ -77,7 +85,7 @@ export class CellGroup {
     const at = this.placeOf(node.node_id);
     const [previous] = this.#nodes.splice(at, 1);
     this.#deadlines.splice(at, 1);
-    if (previous) count(this.counts, previous.status, -1);
+    if (previous) changeCount(this.counts, previous.status, -1);
     this.#dirty = null;
   }
 
@@ -154,7 +162,7 @@ export class FleetView {
     const matches = isMatching(node, this.#filter, this.#words);
     const group = matches && this.#isShown(node) ? this.#group(groupOf(node, this.#groupBy)) : null;
     if (previous) {
-      count(this.counts, previous.status, -1);
+      changeCount(this.counts, previous.status, -1);
       this.#matched--;
       this.#known.delete(node.node_id);
       if (previous.group && previous.group !== group) previous.group.remove(node);
@@ -167,7 +175,7 @@ export class FleetView {
   }
 
   #remember(node: FleetNode, group: CellGroup | null): void {
-    count(this.counts, node.status, 1);
+    changeCount(this.counts, node.status, 1);
     this.#matched++;
     this.#known.set(node.node_id, { status: node.status, group });
   }

@@ -5,7 +5,7 @@ import { useQuery } from '@tanstack/react-query';
 import { bootQuery } from '../../api/queries/nodes.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
-import { precise } from '../../ui/time/durations.ts';
+import { formatPrecise } from '../../ui/time/durations.ts';
 import styles from './BootStages.module.css';
 import { placeStages } from './boot-stages.ts';
 
@@ -38,14 +38,14 @@ export function BootStages({ node_id, instance }: { node_id: string; instance: s
             {bar.usual_percent !== null && (
               <span
                 className={styles.usual}
-                title={`usually ${precise(bar.usual_seconds ?? 0)}`}
+                title={`usually ${formatPrecise(bar.usual_seconds ?? 0)}`}
                 style={{ left: `${bar.from_percent}%`, width: `${bar.usual_percent}%` }}
               />
             )}
           </span>
           <span className={`${styles.seconds} tabular`}>
-            {precise(bar.seconds)}
-            {bar.usual_seconds !== null && <small>usually {precise(bar.usual_seconds)}</small>}
+            {formatPrecise(bar.seconds)}
+            {bar.usual_seconds !== null && <small>usually {formatPrecise(bar.usual_seconds)}</small>}
           </span>
         </div>
       ))}
@@ -56,7 +56,7 @@ export function BootStages({ node_id, instance }: { node_id: string; instance: s
       )}
       <div className={styles.total}>
         <span>Total</span>
-        <span className="tabular">{precise(total_seconds)}</span>
+        <span className="tabular">{formatPrecise(total_seconds)}</span>
       </div>
     </div>
   );

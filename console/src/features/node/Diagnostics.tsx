@@ -1,10 +1,10 @@
-/** Shows the diagnostics collected from a machine, newest first, and the last probe. */
+/** Shows the newest diagnostics collected from a machine, and its last probe. */
 
 import { Skeleton } from '@mantine/core';
 import { IconStethoscope } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
-import { readDiagnostics, sizeWords } from '../../../../src/lifecycle/findings/diagnostics.ts';
+import { formatSize, readDiagnostics } from '../../../../src/lifecycle/findings/diagnostics.ts';
 import { operationsQuery } from '../../api/queries/operations.ts';
 import { timelineQuery } from '../../api/queries/timeline.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
@@ -12,7 +12,7 @@ import { Facts } from '../../ui/layout/Facts.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { toSentence } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
-import { elapsed, precise } from '../../ui/time/durations.ts';
+import { formatElapsed, formatPrecise } from '../../ui/time/durations.ts';
 import styles from './Diagnostics.module.css';
 
 /** Older diagnostics are on the timeline. */
@@ -75,12 +75,12 @@ function CollectedFact({ fact }: { fact: Evidence }) {
         <Facts
           facts={[
             ['Host', host.name],
-            ['Up for', elapsed(host.uptime_seconds)],
+            ['Up for', formatElapsed(host.uptime_seconds)],
             ['Load', host.load_average.map((each) => each.toFixed(2)).join(' ')],
             [
               'Boot',
               boot_stages
-                .map(({ name, seconds }) => `${name}${seconds === null ? '' : ` ${precise(seconds)}`}`)
+                .map(({ name, seconds }) => `${name}${seconds === null ? '' : ` ${formatPrecise(seconds)}`}`)
                 .join(', '),
             ],
           ]}
@@ -91,7 +91,7 @@ function CollectedFact({ fact }: { fact: Evidence }) {
           title="Processes"
           text={processes
             .map(({ pid, state, rss_bytes, command }) =>
-              [pid, state, rss_bytes === null ? '' : sizeWords(rss_bytes), command].join('  '),
+              [pid, state, rss_bytes === null ? '' : formatSize(rss_bytes), command].join('  '),
             )
             .join('\n')}
         />

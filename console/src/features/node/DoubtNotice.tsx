@@ -8,7 +8,7 @@ import { toneStyle } from '../../ui/theme.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import type { Action } from '../actions/action.ts';
 import { actionLabel } from '../actions/words.ts';
-import { openOffer, whyHeld } from './explanation.ts';
+import { holdReason, openOffer } from './explanation.ts';
 import { nodeAction } from './node-actions.ts';
 
 interface Props {
@@ -32,7 +32,7 @@ export function DoubtNotice({ node, explanation, onAction }: Props) {
               </b>
             </p>
             <p>
-              Held for <Ago at={held.since} asAge />, because {whyHeld(held)}. The hold ends{' '}
+              Held for <Ago at={held.since} asAge />, because {holdReason(held)}. The hold ends{' '}
               <Ago at={held.held_until} />; then {held.rule} decides again.
             </p>
           </div>

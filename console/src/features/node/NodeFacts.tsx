@@ -2,7 +2,7 @@
 
 import { Link } from '@tanstack/react-router';
 import type { Node } from '../../../../src/contract/node.ts';
-import { shownOccupancy } from '../../../../src/lifecycle/model/states.ts';
+import { displayOccupancy } from '../../../../src/lifecycle/model/states.ts';
 import columns from '../../ui/layout/Columns.module.css';
 import { CopyId, shortId } from '../../ui/layout/CopyId.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';
@@ -33,7 +33,7 @@ export function NodeFacts({ node }: { node: Node }) {
           facts={[
             ['Pool', node.pool],
             ['Zone', node.zone],
-            ['Occupancy', shownOccupancy(node) && <OccupancyFact node={node} />],
+            ['Occupancy', displayOccupancy(node) && <OccupancyFact node={node} />],
             ['Fenced', node.fenced && (node.fence_reason ?? 'yes')],
             [
               'Allocation',

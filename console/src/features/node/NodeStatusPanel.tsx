@@ -9,7 +9,7 @@ import { useTicking } from '../../api/server-clock.ts';
 import { AllocationStatusBadge, NodeStatusBadge } from '../../ui/status/StatusBadges.tsx';
 import styles from '../../ui/status/StatusPanel.module.css';
 import { BudgetLine, StatusPanel } from '../../ui/status/StatusPanel.tsx';
-import { toSentence } from '../../ui/text.ts';
+import { ownerWords, toSentence } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { Countdown } from '../../ui/time/Countdown.tsx';
 import { withLocalTimes } from '../../ui/time/times.ts';
@@ -18,7 +18,7 @@ import { actionLabel } from '../actions/words.ts';
 import { useFailingSince } from '../allocation/trouble-facts.tsx';
 import { OriginLabel } from '../evidence/OriginLabel.tsx';
 import { DoubtNotice } from './DoubtNotice.tsx';
-import { findings, isAhead, isInDoubt, openOffer, stuckRelease, waitingWords } from './explanation.ts';
+import { isAhead, isInDoubt, openOffer, selectEvidence, stuckRelease, waitingWords } from './explanation.ts';
 import { nodeAction } from './node-actions.ts';
 
 interface Props {
@@ -79,13 +79,13 @@ function Reason({ explanation }: { explanation: Explanation }) {
           </>
         )}
         <Ago at={at} />
-        {owner && `, owner: ${owner}`}
+        {owner && `, ${ownerWords(owner)}`}
       </p>
       <ul className={styles.findings}>
         {explanation.slow_stages.map(({ name, says }) => (
           <li key={name}>{says}</li>
         ))}
-        {findings(explanation).map((fact) => (
+        {selectEvidence(explanation).map((fact) => (
           <li key={fact.cursor}>
             <OriginLabel fact={fact} />
             {withLocalTimes(fact.summary)}, <Ago at={fact.at} />

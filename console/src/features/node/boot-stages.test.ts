@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { placeStages } from './boot-stages.ts';
 
 describe('boot stages', () => {
-  it('are placed one after another, with nested stages inside their parent', () => {
+  it('are placed at their start time, with nested stages inside their parent', () => {
     const { bars, total_seconds } = placeStages([
       { name: 'pull', seconds: 100, starts_seconds: 0, usual_seconds: 20 },
       { name: 'set-up', seconds: 300, starts_seconds: 100, usual_seconds: null },

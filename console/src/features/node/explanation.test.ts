@@ -3,7 +3,7 @@ import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
 import type { Held } from '../../../../src/contract/node.ts';
 import type { Progress } from '../../../../src/contract/progress.ts';
 import type { Holder } from '../../../../src/contract/supervision/explanation.ts';
-import { findings, isAhead, isInDoubt, stuckRelease, waitingWords, whyHeld } from './explanation.ts';
+import { holdReason, isAhead, isInDoubt, selectEvidence, stuckRelease, waitingWords } from './explanation.ts';
 
 const held: Held = {
   rule: 'liveness',
@@ -17,13 +17,13 @@ const held: Held = {
 const would_have = { rule: 'liveness', to: 'offline', reason: 'silent', at: '2026-01-01T12:00:00Z' };
 const nowMs = Date.parse('2026-01-01T12:30:00Z');
 
-describe('a machine is in doubt', () => {
-  it('while its verdict is held back or only observed', () => {
+describe('a machine', () => {
+  it('is in doubt while its verdict is held back or only observed', () => {
     expect(isInDoubt({ held, would_have: null })).toBe(true);
     expect(isInDoubt({ held: null, would_have })).toBe(true);
     expect(isInDoubt({ held: null, would_have: null })).toBe(false);
   });
-  it('and then hides steps that were due and the end of the hold', () => {
+  it('hides steps that were due, and the end of the hold, while it is in doubt', () => {
     const past = '2026-01-01T12:10:00Z';
     const later = '2026-01-01T12:50:00Z';
     expect(isAhead(past, { held, would_have: null }, nowMs)).toBe(false);
@@ -36,11 +36,11 @@ describe('a machine is in doubt', () => {
 });
 
 it('explains why a verdict is held', () => {
-  expect(whyHeld(held)).toBe('too many machines turned bad at once: 8 of 12');
-  expect(whyHeld({ ...held, kind: 'maintenance', reason: 'maintenance switch: new' })).toBe(
+  expect(holdReason(held)).toBe('too many machines turned bad at once: 8 of 12');
+  expect(holdReason({ ...held, kind: 'maintenance', reason: 'maintenance switch: new' })).toBe(
     'a maintenance window covers it: maintenance switch: new',
   );
-  expect(whyHeld({ ...held, kind: 'self-fault' })).toContain('may have missed heartbeats');
+  expect(holdReason({ ...held, kind: 'self-fault' })).toContain('may have missed heartbeats');
 });
 
 describe('what a machine waits for', () => {
@@ -73,7 +73,7 @@ it('lists the newest evidence of each kind, except kinds shown elsewhere on the 
   const facts = ['probe.unanswered', 'node.held', 'node.deadline_moved', 'node.deadline_moved', 'node.offline'];
   const evidence = facts.map((kind, i) => ({ kind, cursor: String(i) }) as Evidence);
   const because = { rule: null, verdict: null, owner: null, at: '', evidence };
-  const shown = findings({ status: 'offline', because, holder: null });
+  const shown = selectEvidence({ status: 'offline', because, holder: null });
   expect(shown.map(({ cursor }) => cursor)).toEqual(['0', '2']);
 });
 
@@ -84,5 +84,5 @@ it('shows a failed release instead of the cleaning status, and does not list it 
   expect(stuckRelease({ status: 'cleaning', holder: { ...holder, status: 'releasing' } })).toBeNull();
   const evidence = [{ kind: 'allocation.release_failed', cursor: '1' } as Evidence];
   const because = { rule: null, verdict: null, owner: null, at: '', evidence };
-  expect(findings({ status: 'cleaning', because, holder })).toEqual([]);
+  expect(selectEvidence({ status: 'cleaning', because, holder })).toEqual([]);
 });

@@ -8,7 +8,7 @@ import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 
 type Doubt = Pick<Explanation, 'held' | 'would_have'>;
 
-/** A verdict did not take effect, so the status may not show the real state of the machine. */
+/** Whether a verdict did not take effect, so that the status may not show the real state. */
 export const isInDoubt = ({ held, would_have }: Doubt): boolean => held !== null || would_have !== null;
 
 /**
@@ -18,16 +18,19 @@ export const isInDoubt = ({ held, would_have }: Doubt): boolean => held !== null
 export const isAhead = (at: string | null, doubt: Doubt, nowMs: number): boolean =>
   at === null || !isInDoubt(doubt) || (Date.parse(at) > nowMs && at !== doubt.held?.held_until);
 
-const heldBecause: Record<Held['kind'], string> = {
+const holdCauses: Record<Held['kind'], string> = {
   'mass-failure': 'too many machines turned bad at once',
   'self-fault': 'the control plane may have missed heartbeats',
   maintenance: 'a maintenance window covers it',
   'provider-away': 'its provider does not answer',
 };
 
-export const whyHeld = (held: Held): string => `${heldBecause[held.kind]}: ${held.reason}`;
+export const holdReason = (held: Held): string => `${holdCauses[held.kind]}: ${held.reason}`;
 
-/** The allocation whose release failed here; cleaning pauses until the release is retried. */
+/**
+ * The allocation whose release failed on this machine. Cleaning pauses until the release is
+ * retried.
+ */
 export const stuckRelease = ({ status, holder }: Pick<Explanation, 'status' | 'holder'>): Holder | null =>
   status === 'cleaning' && holder?.status === 'release_failed' ? holder : null;
 
@@ -51,13 +54,13 @@ const stepWords = ({ label, message }: Progress): string =>
   message && message !== label ? `${label}: ${message}` : label;
 
 /** Kinds of evidence that the notice above already shows. */
-const shownElsewhere = ['node.held', 'node.would_have'];
+const kindsShownElsewhere = ['node.held', 'node.would_have'];
 
 /** The newest evidence of each kind since the status changed, without the change itself. */
-export function findings(explanation: Pick<Explanation, 'status' | 'because' | 'holder'>): Evidence[] {
+export function selectEvidence(explanation: Pick<Explanation, 'status' | 'because' | 'holder'>): Evidence[] {
   const { status, because } = explanation;
   const releaseKinds = stuckRelease(explanation) ? ['allocation.release_failed'] : [];
-  const seen = new Set([`node.${status}`, ...shownElsewhere, ...releaseKinds]);
+  const seen = new Set([`node.${status}`, ...kindsShownElsewhere, ...releaseKinds]);
   return because.evidence.filter(({ kind }) => !seen.has(kind) && seen.add(kind));
 }
 

@@ -1,4 +1,4 @@
-/** A finished operation in one line, with a link. */
+/** A succeeded operation in one line, with a link. */
 import { IconCheck } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import type { Operation } from '../../../../src/contract/operation.ts';

@@ -1,4 +1,4 @@
-/** Shows the operation on the page of a node or allocation: its banner, or one line when done. */
+/** The operation on the page of a node or allocation: its banner, or one line after success. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Progress } from '../../../../src/contract/progress.ts';
@@ -16,7 +16,7 @@ interface Props {
 export function OperationPanel({ workflow_id, progress }: Props) {
   const { data } = useQuery(operationQuery(workflow_id));
   const currentProgress = data?.progress ?? progress;
-  // If you watched the operation end, the banner stays. Later visits show one line.
+  // While you watch an operation end, the banner stays. Later visits show one line.
   const [sawRunning, setSawRunning] = useState(false);
   if (currentProgress && !hasEnded(currentProgress) && !sawRunning) setSawRunning(true);
   if (data?.status === 'succeeded' && !sawRunning) return <DoneLine operation={data} />;

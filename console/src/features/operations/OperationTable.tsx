@@ -54,8 +54,8 @@ const columns: Column<Operation>[] = [
     },
   },
   {
-    key: 'started',
-    heading: 'Started',
+    key: 'requested',
+    heading: 'Requested',
     sortValue: (operation) => operation.created_at,
     cell: (operation) => <Ago at={operation.created_at} />,
   },

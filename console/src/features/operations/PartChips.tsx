@@ -1,4 +1,4 @@
-/** The parts of an operation, each with its state, count and icon. */
+/** The parts of an operation as chips, each with its icon, name, count and state. */
 import { IconCircleCheck, IconCircleDashed, IconCircleX, IconProgress } from '@tabler/icons-react';
 import type { ProgressPart } from '../../../../src/contract/progress.ts';
 import type { StatusIcon } from '../../ui/status/status-looks.ts';
@@ -17,6 +17,7 @@ export function PartChips({ parts }: { parts: ProgressPart[] }) {
   return (
     <ul className={styles.chips} aria-label="Parts">
       {parts.map((part) => {
+        // A newer server may send a tone that this console does not know.
         const Icon = icons[part.tone] ?? IconCircleDashed;
         return (
           <li

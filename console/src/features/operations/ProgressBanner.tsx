@@ -1,6 +1,6 @@
 /**
- * Shows a running operation: step, label, usual duration, elapsed time, a bar that never goes back,
- * and the parts.
+ * Shows the progress of an operation: step, label, usual duration, elapsed time, a bar that never
+ * goes back, the steps, the parts and the error.
  */
 
 import type { Step } from '../../../../src/contract/operation.ts';
@@ -8,12 +8,12 @@ import type { Progress } from '../../../../src/contract/progress.ts';
 import { arrivedAtMs } from '../../api/cache/received.ts';
 import { useTicking } from '../../api/server-clock.ts';
 import { operationLooks } from '../../ui/status/status-looks.ts';
-import { humanize } from '../../ui/text.ts';
+import { humanize, ownerWords } from '../../ui/text.ts';
 import { toneStyle } from '../../ui/theme.ts';
-import { elapsed } from '../../ui/time/durations.ts';
+import { formatElapsed } from '../../ui/time/durations.ts';
 import { PartChips } from './PartChips.tsx';
 import styles from './ProgressBanner.module.css';
-import { barPercent, hasEnded, labelOf, outlook, position, usual } from './progress.ts';
+import { barPercent, hasEnded, labelOf, outlook, position, usualDuration } from './progress.ts';
 import { StepTrack } from './StepTrack.tsx';
 
 interface Props {
@@ -27,9 +27,9 @@ export function ProgressBanner({ progress, steps }: Props) {
   const percent = barPercent(progress);
   const look = operationLooks[progress.status];
   const Icon = look.icon;
-  const usually = ended ? null : usual(progress);
-  const words = outlook(progress, sinceReceipt);
-  const time = elapsed(progress.elapsed_seconds + Math.max(0, sinceReceipt));
+  const usually = ended ? null : usualDuration(progress);
+  const outlookWords = outlook(progress, sinceReceipt);
+  const time = formatElapsed(progress.elapsed_seconds + Math.max(0, sinceReceipt));
   const stepPosition = position(progress);
 
   return (
@@ -55,7 +55,7 @@ export function ProgressBanner({ progress, steps }: Props) {
             <div className={styles.message}>{progress.message}</div>
           )}
         </div>
-        {words.length > 0 && <div className={styles.outlook}>{words.join(' · ')}</div>}
+        {outlookWords.length > 0 && <div className={styles.outlook}>{outlookWords.join(' · ')}</div>}
       </div>
       <div
         className={styles.bar}
@@ -75,7 +75,7 @@ export function ProgressBanner({ progress, steps }: Props) {
         <div className={styles.error}>
           <b>{humanize(progress.error.code)}</b>
           {progress.error.step && <> in {humanize(progress.error.step).toLowerCase()}</>}
-          {` (owner: ${progress.error.owner_layer}): `}
+          {` (${ownerWords(progress.error.owner_layer)}): `}
           {progress.error.message}
         </div>
       )}

@@ -5,7 +5,7 @@ import { useTicking } from '../../api/server-clock.ts';
 import { stepLooks } from '../../ui/status/status-looks.ts';
 import { humanize } from '../../ui/text.ts';
 import { toneStyle } from '../../ui/theme.ts';
-import { elapsed, precise, roughly } from '../../ui/time/durations.ts';
+import { formatElapsed, formatPrecise, formatRoughly } from '../../ui/time/durations.ts';
 import styles from './StepTrack.module.css';
 
 export function StepTrack({ steps }: { steps: Step[] }) {
@@ -38,12 +38,13 @@ function StepTime({ step }: { step: Step }) {
   const { status, started_at, finished_at, retry_at, tries, usual_seconds } = step;
   const words = useTicking((nowMs) => {
     const tryWords = tries > 1 ? ` · try ${tries}` : '';
-    if (started_at && finished_at) return precise((Date.parse(finished_at) - Date.parse(started_at)) / 1000) + tryWords;
+    if (started_at && finished_at)
+      return formatPrecise((Date.parse(finished_at) - Date.parse(started_at)) / 1000) + tryWords;
     if (status === 'waiting' && retry_at && Date.parse(retry_at) - nowMs >= 1000)
-      return `again in ${elapsed((Date.parse(retry_at) - nowMs) / 1000)}${tryWords}`;
-    if (started_at) return elapsed((nowMs - Date.parse(started_at)) / 1000) + tryWords;
+      return `retry in ${formatElapsed((Date.parse(retry_at) - nowMs) / 1000)}${tryWords}`;
+    if (started_at) return formatElapsed((nowMs - Date.parse(started_at)) / 1000) + tryWords;
     if (status === 'skipped') return 'skipped';
-    return usual_seconds ? `usual ${roughly(usual_seconds)}` : '';
+    return usual_seconds ? `usual ${formatRoughly(usual_seconds)}` : '';
   });
   return words;
 }

@@ -6,7 +6,7 @@
 
 import type { Progress, ProgressPart } from '../../../../src/contract/progress.ts';
 import { humanize } from '../../ui/text.ts';
-import { elapsed, range, roughly } from '../../ui/time/durations.ts';
+import { formatElapsed, formatRange, formatRoughly } from '../../ui/time/durations.ts';
 
 export type SparseProgress = Pick<Progress, 'workflow_id' | 'status' | 'phase' | 'elapsed_seconds'> & Partial<Progress>;
 
@@ -21,22 +21,18 @@ export const labelOf = ({ status, kind, label, phase }: SparseProgress): string 
 
 /**
  * `agent · registering`, `targets ×3 · under way`, or `systempool · Succeeded · 1n` for a node
- * pool. The CLI prints the same text.
+ * pool with one node.
  */
 export const partWords = ({ kind, name, state, count }: ProgressPart): string => {
   if (count === undefined) return `${name} · ${state}`;
   return kind === 'pool' ? `${name} · ${state} · ${count}n` : `${name} ×${count} · ${state}`;
 };
 
-export const usual = ({ expected }: SparseProgress): string | null =>
-  expected ? `${expected.samples === 0 ? '' : 'usual '}${range(expected.p50_seconds, expected.p90_seconds)}` : null;
-
-/** The headline: `Step 3/5 · Creating AKS cluster (usual 5–10 min) · 4m 12s`. */
-export function headline(progress: SparseProgress, elapsed_seconds: number): string {
-  const usually = usual(progress);
-  const what = usually && !hasEnded(progress) ? `${labelOf(progress)} (${usually})` : labelOf(progress);
-  return [position(progress), what, elapsed(elapsed_seconds)].filter(Boolean).join(' · ');
-}
+/** Without samples the range is an estimate, so it is not called usual. */
+export const usualDuration = ({ expected }: SparseProgress): string | null =>
+  expected
+    ? `${expected.samples === 0 ? '' : 'usual '}${formatRange(expected.p50_seconds, expected.p90_seconds)}`
+    : null;
 
 /** Lists next try, stall, time left and comparison with earlier runs, as far as they are known. */
 export function outlook(progress: SparseProgress, since_receipt_seconds: number): string[] {
@@ -45,12 +41,12 @@ export function outlook(progress: SparseProgress, since_receipt_seconds: number)
   const words: string[] = [];
   if (typeof retry_after_seconds === 'number') {
     const left = retry_after_seconds - since_receipt_seconds;
-    words.push(left >= 1 ? `next try in ${elapsed(left)}` : 'trying again');
+    words.push(left >= 1 ? `next try in ${formatElapsed(left)}` : 'trying again');
   }
   if (stalled) words.push('no progress for longer than usual');
   if (typeof eta_seconds === 'number') {
     const left = eta_seconds - since_receipt_seconds;
-    words.push(left > 0 ? `about ${roughly(left)} left` : 'later than expected');
+    words.push(left > 0 ? `about ${formatRoughly(left)} left` : 'later than expected');
   }
   if (typeof slower_than === 'number' && slower_than >= 0.5)
     words.push(`slower than ${Math.floor(slower_than * 100)} % of earlier runs of this step`);

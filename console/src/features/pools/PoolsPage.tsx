@@ -15,7 +15,7 @@ import { Panel } from '../../ui/layout/Panel.tsx';
 import { TableSkeleton } from '../../ui/loading/Skeletons.tsx';
 import { humanize } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
-import { roughly } from '../../ui/time/durations.ts';
+import { formatRoughly } from '../../ui/time/durations.ts';
 import styles from './PoolsPage.module.css';
 
 export function PoolsPage() {
@@ -89,10 +89,10 @@ function PoolCard({ pool }: { pool: Pool }) {
           ['Zone', pool.zone],
           ['After release', reusesNodes(pool) ? 'cleaned, checked and reused' : 'retired, with proof'],
           ['Attempts', pool.attempts],
-          ['Heartbeat', pool.heartbeat?.interval_seconds && `every ${roughly(pool.heartbeat.interval_seconds)}`],
+          ['Heartbeat', pool.heartbeat?.interval_seconds && `every ${formatRoughly(pool.heartbeat.interval_seconds)}`],
           ...phases.map((phase): [string, string | undefined] => {
             const seconds = budgets[`${phase}_seconds`];
-            return [`${humanize(phase)} budget`, seconds === undefined ? undefined : roughly(seconds)];
+            return [`${humanize(phase)} budget`, seconds === undefined ? undefined : formatRoughly(seconds)];
           }),
           [
             'Budgets',

@@ -4,7 +4,7 @@ import type { Residue } from '../../../../src/contract/supervision/residue.ts';
 import { newKey } from '../../api/client.ts';
 import { actOnResidue, type ResidueActionName } from '../../api/queries/residue.ts';
 import { toSentence } from '../../ui/text.ts';
-import { type Action, dryRun, thenNotify } from '../actions/action.ts';
+import { type Action, awaitWithNotice, dryRun } from '../actions/action.ts';
 import { residueName } from './words.ts';
 
 interface ResidueActionTexts {
@@ -13,7 +13,6 @@ interface ResidueActionTexts {
   notice: string;
 }
 
-/** The CLI uses the same labels. */
 export const residueActions: Record<ResidueActionName, ResidueActionTexts> = {
   verify: { label: 'Verify', description: 'Check now whether the resource still exists.', notice: 'is being checked' },
   adopt: {
@@ -43,6 +42,6 @@ export const residueAction = (residue: Residue, action: ResidueActionName): Acti
       return { text: toSentence(predicts.says) };
     },
     run: ({ reason = '' }, key) =>
-      thenNotify(`${residueName(residue)} ${notice}`, actOnResidue(residue.residue_id, action, { reason }, key)),
+      awaitWithNotice(`${residueName(residue)} ${notice}`, actOnResidue(residue.residue_id, action, { reason }, key)),
   };
 };

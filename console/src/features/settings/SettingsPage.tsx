@@ -34,7 +34,7 @@ export function SettingsPage() {
         tab="Settings"
         below={
           <span>
-            The rules and the brake are on{' '}
+            The sweeps and the brake are on{' '}
             <Link to="/supervision" style={{ textDecoration: 'underline' }}>
               Supervision
             </Link>

@@ -7,7 +7,7 @@ import { useState } from 'react';
 import type { Role, Token } from '../../../../src/contract/security/token.ts';
 import { keys } from '../../api/cache/keys.ts';
 import { newKey } from '../../api/client.ts';
-import { makeToken } from '../../api/queries/tokens.ts';
+import { createToken } from '../../api/queries/tokens.ts';
 import { DialogForm } from '../../ui/dialog/DialogForm.tsx';
 import styles from '../actions/EnrolmentToken.module.css';
 import { roles, roleWords } from './tokens.ts';
@@ -54,7 +54,7 @@ function Form({ onCreated, onClose }: { onCreated: (token: Token) => void; onClo
   const [days, setDays] = useState<number | string>('');
   const mutation = useMutation({
     mutationFn: () =>
-      makeToken(
+      createToken(
         {
           name,
           role,
@@ -69,7 +69,7 @@ function Form({ onCreated, onClose }: { onCreated: (token: Token) => void; onClo
     },
   });
   return (
-    <DialogForm isReady={name !== ''} button="Create" doing={mutation} onClose={onClose}>
+    <DialogForm isReady={name !== ''} button="Create" mutation={mutation} onClose={onClose}>
       <TextInput
         label="Name"
         description="The person or program that uses the token. Recorded with every action"

@@ -11,10 +11,10 @@ import { Ago } from '../../ui/time/Ago.tsx';
 import { roleWords } from './tokens.ts';
 
 const roleLooks: Record<TokenRole, Look> = {
-  viewer: { tone: 'idle', icon: IconEye, letter: 'V' },
-  operator: { tone: 'busy', icon: IconTool, letter: 'O' },
-  admin: { tone: 'held', icon: IconKey, letter: 'A' },
-  relay: { tone: 'idle', icon: IconTransfer, letter: 'R' },
+  viewer: { tone: 'idle', icon: IconEye },
+  operator: { tone: 'busy', icon: IconTool },
+  admin: { tone: 'held', icon: IconKey },
+  relay: { tone: 'idle', icon: IconTransfer },
 };
 
 interface Props {

@@ -1,7 +1,7 @@
 /** Loads the token dialog when it is first opened. */
-import { onDemand } from '../../ui/dialog/on-demand.tsx';
+import { loadOnDemand } from '../../ui/dialog/on-demand.tsx';
 
-export const TokenDialog = onDemand(
+export const TokenDialog = loadOnDemand(
   ({ opened }) => opened,
   async () => (await import('./TokenDialog.tsx')).TokenDialog,
 );

@@ -1,17 +1,18 @@
 /**
- * Shows that verdicts are held: a count in the navigation of every page, and a banner above the
- * fleet.
+ * Shows that verdicts are held: a count in the navigation of every page, a tag on each machine, and
+ * a banner above the fleet.
  */
 import { IconPlayerPause } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Held } from '../../../../src/contract/node.ts';
 import { useBrake } from '../../api/queries/supervision.ts';
+import { Banner } from '../../ui/layout/Banner.tsx';
 import { toneStyle } from '../../ui/theme.ts';
 import styles from './HeldVerdicts.module.css';
 import { heldCount, heldHeadline, isOpenHold } from './words.ts';
 
-/** Replaces the fallback, so that nothing moves. */
+/** The count takes the place of the fallback, so that nothing moves. */
 export function HeldMark({ fallback }: { fallback: ReactNode }) {
   const brake = useBrake();
   const count = brake ? heldCount(brake) : null;
@@ -53,13 +54,10 @@ export function HeldBanner() {
   if (!brake?.holding) return null;
   const reasons = brake.holds.filter(isOpenHold).map(({ reason }) => reason);
   return (
-    <div role="status" className={styles.banner} style={toneStyle('held')}>
-      <IconPlayerPause size={18} aria-hidden />
-      <span>
-        <b>{heldHeadline(brake)}.</b> {reasons.slice(0, 1).map((reason) => `${reason}. `)}
-        {reasons.length > 1 && `And ${reasons.length - 1} more. `}
-        <Link to="/supervision">See why, and resume</Link>
-      </span>
-    </div>
+    <Banner icon={IconPlayerPause} tone="held">
+      <b>{heldHeadline(brake)}.</b> {reasons.slice(0, 1).map((reason) => `${reason}. `)}
+      {reasons.length > 1 && `And ${reasons.length - 1} more. `}
+      <Link to="/supervision">See why, and resume</Link>
+    </Banner>
   );
 }

@@ -1,4 +1,4 @@
-/** Lists the open holds of the brake, each with its reason, its end and a button that resumes. */
+/** Lists the open holds of the brake, each with its reason, its end and a button that ends it. */
 import { Button } from '@mantine/core';
 import { toneStyle } from '../../ui/theme.ts';
 import { Ago } from '../../ui/time/Ago.tsx';

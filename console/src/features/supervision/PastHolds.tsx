@@ -2,7 +2,7 @@
 import type { Brake } from '../../../../src/contract/supervision/supervision.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
-import { precise } from '../../ui/time/durations.ts';
+import { formatPrecise } from '../../ui/time/durations.ts';
 import type { Hold } from './words.ts';
 
 type Gap = Brake['gaps'][number];
@@ -39,7 +39,7 @@ export const PastHolds = ({ holds }: { holds: Hold[] }) => (
 
 const gapColumns: Column<Gap>[] = [
   { key: 'ended', heading: 'Ended', cell: ({ ended_at }) => <Ago at={ended_at} /> },
-  { key: 'lasted', heading: 'Lasted', cell: ({ seconds }) => precise(seconds), end: true },
+  { key: 'lasted', heading: 'Lasted', cell: ({ seconds }) => formatPrecise(seconds), end: true },
   { key: 'moved', heading: 'Deadlines moved', cell: ({ deadlines_moved }) => deadlines_moved, end: true },
   { key: 'why', heading: 'Why', cell: ({ cause }) => cause },
 ];

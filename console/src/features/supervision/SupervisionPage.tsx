@@ -1,10 +1,11 @@
-/** Held verdicts, maintenance windows, the state of each rule, and gaps of the control plane. */
+/** Held verdicts, maintenance windows, the state of each sweep, and gaps of the control plane. */
 import { Text } from '@mantine/core';
 import { IconShieldCheck } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Brake } from '../../../../src/contract/supervision/supervision.ts';
+import { useRestoration } from '../../api/queries/restoration.ts';
 import { brakeQuery, sweepsQuery } from '../../api/queries/supervision.ts';
 import { mayOperate, useSession } from '../../api/session.ts';
 import columns from '../../ui/layout/Columns.module.css';
@@ -15,6 +16,7 @@ import { Panel } from '../../ui/layout/Panel.tsx';
 import { TableSkeleton } from '../../ui/loading/Skeletons.tsx';
 import type { Action } from '../actions/action.ts';
 import { ActionDialog } from '../actions/lazy-dialog.ts';
+import { RestorationLink } from '../restoration/RestorationBanner.tsx';
 import { HoldList } from './HoldList.tsx';
 import { MaintenanceTable } from './MaintenanceTable.tsx';
 import { GapTable, PastHolds } from './PastHolds.tsx';
@@ -29,19 +31,25 @@ export function SupervisionPage() {
   const session = useSession();
   const brake = useQuery(brakeQuery);
   const sweeps = useQuery(sweepsQuery);
+  const isObserving = useRestoration()?.observing ?? false;
   const [action, setAction] = useState<Action | null>(null);
   return (
     <>
       <PageHeader
         title="Supervision"
         tab="Supervision"
-        below={brake.data && <span>{`${heldHeadline(brake.data)}. ${heartbeatWords(brake.data)}`}</span>}
+        below={
+          <>
+            {brake.data && <span>{`${heldHeadline(brake.data)}. ${heartbeatWords(brake.data)}`}</span>}
+            <RestorationLink />
+          </>
+        }
       />
       <div className={columns.stack}>
         {brake.error && <FailurePanel error={brake.error} />}
         <Panel title="Held back" flush>
           {brake.data ? (
-            <Held brake={brake.data} onAction={mayOperate(session) ? setAction : undefined} />
+            <Held brake={brake.data} isObserving={isObserving} onAction={mayOperate(session) ? setAction : undefined} />
           ) : (
             !brake.error && <TableSkeleton />
           )}
@@ -52,10 +60,11 @@ export function SupervisionPage() {
           </Panel>
         )}
         {sweeps.error && <FailurePanel error={sweeps.error} />}
-        <Panel title="Rules" aside={sweeps.data && <Text size="xs">replica {sweeps.data.replica_id}</Text>} flush>
+        <Panel title="Sweeps" aside={sweeps.data && <Text size="xs">replica {sweeps.data.replica_id}</Text>} flush>
           {sweeps.data ? (
             <SweepTable
               sweeps={sweeps.data.items}
+              isObserving={isObserving}
               sort={sort}
               onSort={(sort) => void navigate({ search: { sort }, replace: true, resetScroll: false })}
             />
@@ -70,18 +79,28 @@ export function SupervisionPage() {
   );
 }
 
-function Held({ brake, onAction }: { brake: Brake; onAction: ((action: Action) => void) | undefined }) {
+interface HeldProps {
+  brake: Brake;
+  /** The database was restored, so no rule decides. */
+  isObserving: boolean;
+  onAction: ((action: Action) => void) | undefined;
+}
+
+function Held({ brake, isObserving, onAction }: HeldProps) {
   const open = brake.holds.filter(isOpenHold);
   if (open.length > 0) return <HoldList holds={open} onAction={onAction} />;
   return (
     <Empty icon={IconShieldCheck} title={heldHeadline(brake)}>
-      <p>
-        {brake.holding
-          ? 'The cause is maintenance, or a provider that does not answer. Each node page shows which. Verdicts resume afterwards.'
-          : 'Rules decide without delay. If many machines fail at once, further verdicts are held here.'}
-      </p>
+      <p>{emptyReason(brake, isObserving)}</p>
     </Empty>
   );
+}
+
+function emptyReason({ holding }: Brake, isObserving: boolean): string {
+  if (isObserving) return 'The database was restored. No rule decides until you let the servers act.';
+  return holding
+    ? 'The cause is maintenance, or a provider that does not answer. Each node page shows which. Verdicts resume afterwards.'
+    : 'Rules decide without delay. If many machines fail at once, further verdicts are held here.';
 }
 
 const maxPast = 5;

@@ -1,21 +1,22 @@
-/** Lists the rules with their last run, lateness and results. */
+/** Lists the sweeps with their last run, lateness and results. */
 import type { ReplyOf } from '../../../../src/contract/route.ts';
 import type { Routes } from '../../../../src/contract/routes.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 import { toneStyle } from '../../ui/theme.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
-import { precise } from '../../ui/time/durations.ts';
+import { formatPrecise } from '../../ui/time/durations.ts';
 import styles from './SweepTable.module.css';
 
 type SweepRun = ReplyOf<Routes['sweep-list']>['items'][number];
 
-const durationWords = (value: number) => (value < 1 ? `${Math.max(1, Math.round(value * 1000))} ms` : precise(value));
-const seconds = (value: number | null) =>
+const durationWords = (seconds: number) =>
+  seconds < 1 ? `${Math.max(1, Math.round(seconds * 1000))} ms` : formatPrecise(seconds);
+const durationCell = (value: number | null) =>
   value === null ? null : <span className="tabular">{durationWords(value)}</span>;
 const countCell = (count: number) => count > 0 && <span className="tabular">{count}</span>;
 
-const columns: Column<SweepRun>[] = [
-  { key: 'rule', heading: 'Rule', sortValue: ({ name }) => name, cell: ({ name }) => <code>{name}</code> },
+const columnsWhile = (isObserving: boolean): Column<SweepRun>[] => [
+  { key: 'sweep', heading: 'Sweep', sortValue: ({ name }) => name, cell: ({ name }) => <code>{name}</code> },
   {
     key: 'ran',
     heading: 'Last run',
@@ -26,7 +27,7 @@ const columns: Column<SweepRun>[] = [
     key: 'late',
     heading: 'Late by',
     sortValue: ({ lateness_seconds }) => lateness_seconds ?? -1,
-    cell: ({ lateness_seconds }) => seconds(lateness_seconds),
+    cell: ({ lateness_seconds }) => durationCell(lateness_seconds),
     end: true,
   },
   {
@@ -44,26 +45,39 @@ const columns: Column<SweepRun>[] = [
     cell: ({ would_have }) => countCell(would_have),
     end: true,
   },
-  { key: 'took', heading: 'Took', cell: ({ last_seconds }) => seconds(last_seconds), end: true, wideOnly: true },
-  { key: 'trouble', heading: 'Problem', cell: (sweep) => <Problem sweep={sweep} /> },
+  { key: 'took', heading: 'Took', cell: ({ last_seconds }) => durationCell(last_seconds), end: true, wideOnly: true },
+  { key: 'trouble', heading: 'Problem', cell: (sweep) => <Problem sweep={sweep} isObserving={isObserving} /> },
 ];
 
-function Problem({ sweep: { error, failed_at, waiting } }: { sweep: SweepRun }) {
+const columns = columnsWhile(false);
+const columnsAfterRestore = columnsWhile(true);
+
+function Problem({ sweep, isObserving }: { sweep: SweepRun; isObserving: boolean }) {
+  const { error, failed_at, waiting } = sweep;
   if (error)
     return (
       <span className={styles.error} style={toneStyle('bad')}>
         failed {failed_at && <Ago at={failed_at} />}: {error}
       </span>
     );
-  return waiting && 'waiting: this replica may have missed heartbeats';
+  return waiting && `waiting: ${isObserving ? 'the database was restored' : 'this replica may have missed heartbeats'}`;
 }
 
 interface Props {
   sweeps: SweepRun[];
+  /** The database was restored, so most sweeps wait. */
+  isObserving: boolean;
   sort: string | undefined;
   onSort: (sort: string | undefined) => void;
 }
 
-export const SweepTable = ({ sweeps, sort, onSort }: Props) => (
-  <DataTable label="Rules" columns={columns} rows={sweeps} rowKey={({ name }) => name} sort={sort} onSort={onSort} />
+export const SweepTable = ({ sweeps, isObserving, sort, onSort }: Props) => (
+  <DataTable
+    label="Sweeps"
+    columns={isObserving ? columnsAfterRestore : columns}
+    rows={sweeps}
+    rowKey={({ name }) => name}
+    sort={sort}
+    onSort={onSort}
+  />
 );

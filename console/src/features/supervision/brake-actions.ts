@@ -1,6 +1,6 @@
 /** The action that ends a hold of the brake early. */
 import { resumeBrake } from '../../api/queries/supervision.ts';
-import { type Action, thenNotify } from '../actions/action.ts';
+import { type Action, awaitWithNotice } from '../actions/action.ts';
 import type { Hold } from './words.ts';
 
 const consequences: Record<Hold['effect'], string> = {
@@ -15,5 +15,5 @@ export const resumeAction = (hold: Hold): Action => ({
   destructive: hold.effect === 'hold',
   needsReason: true,
   run: ({ reason = '' }, key) =>
-    thenNotify(`${hold.rule} in ${hold.scope} ${hold.name} resumes`, resumeBrake(hold.hold_id, reason, key)),
+    awaitWithNotice(`${hold.rule} in ${hold.scope} ${hold.name} resumes`, resumeBrake(hold.hold_id, reason, key)),
 });

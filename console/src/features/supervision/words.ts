@@ -22,7 +22,7 @@ export function heldHeadline(brake: Pick<Brake, 'held' | 'holding'>): string {
 }
 
 export const effectWords: Record<Hold['effect'], string> = {
-  hold: 'The verdicts of this rule wait, so no machine is given up. A machine that comes back leaves the hold.',
+  hold: 'The verdicts of this rule wait, so no machine is given up. A machine that returns leaves the hold.',
   'pause-launches': 'The failed machines stay failed, and no new machine is launched there.',
 };
 
@@ -31,7 +31,7 @@ export const afterwardsWords: Record<Hold['effect'], string> = {
   'pause-launches': 'or until a machine comes up there',
 };
 
-/** Heartbeats arrive several times a second; show a delay that is longer than this. */
+/** Heartbeats are stored several times a second, so only a longer delay is worth a notice. */
 const maxDelaySeconds = 10;
 
 export function heartbeatWords({ heard_through, at }: Pick<Brake, 'heard_through' | 'at'>): string {

@@ -9,25 +9,30 @@ interface Props {
   isReady: boolean;
   button: string;
   destructive?: boolean | undefined;
-  doing: { error: Error | null; isPending: boolean; mutate: () => void };
+  mutation: { error: Error | null; isPending: boolean; mutate: () => void };
   onClose: () => void;
 }
 
-export function DialogForm({ children, isReady, button, destructive = false, doing, onClose }: Props) {
+export function DialogForm({ children, isReady, button, destructive = false, mutation, onClose }: Props) {
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (isReady) doing.mutate();
+    if (isReady) mutation.mutate();
   };
   return (
     <form onSubmit={submit}>
       <Stack gap="md">
         {children}
-        {doing.error && <FailurePanel error={doing.error} />}
+        {mutation.error && <FailurePanel error={mutation.error} />}
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={onClose}>
             Go back
           </Button>
-          <Button type="submit" color={destructive ? 'red' : undefined} loading={doing.isPending} disabled={!isReady}>
+          <Button
+            type="submit"
+            color={destructive ? 'red' : undefined}
+            loading={mutation.isPending}
+            disabled={!isReady}
+          >
             {button}
           </Button>
         </Group>

@@ -14,7 +14,7 @@ interface Props {
   isReady: boolean;
   button: string;
   destructive?: boolean | undefined;
-  doing: { error: Error | null; isPending: boolean; mutate: () => void };
+  mutation: { error: Error | null; isPending: boolean; mutate: () => void };
   onClose: () => void;
 }
 
@@ -27,12 +27,12 @@ export function ReasonForm({
   isReady,
   button,
   destructive = false,
-  doing,
+  mutation,
   onClose,
 }: Props) {
   const isComplete = isReady && !(needsReason && reason.trim() === '');
   return (
-    <DialogForm isReady={isComplete} button={button} destructive={destructive} doing={doing} onClose={onClose}>
+    <DialogForm isReady={isComplete} button={button} destructive={destructive} mutation={mutation} onClose={onClose}>
       {children}
       {takesReason && (
         <Textarea

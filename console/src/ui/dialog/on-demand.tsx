@@ -1,7 +1,7 @@
 /** Loads a dialog when it is first opened, so that no page waits for it. */
 import { type ComponentType, useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { systemClock } from '../../../../src/base/clock.ts';
-import { part, usePart } from '../loading/lazy-part.tsx';
+import { createPart, usePart } from '../loading/lazy-part.tsx';
 import { isDialogOpen, useOpenDialog } from './open-dialogs.ts';
 
 /**
@@ -27,11 +27,11 @@ function useFocusRestore(isOpen: boolean): void {
   }, [isOpen]);
 }
 
-export function onDemand<Props extends object>(
+export function loadOnDemand<Props extends object>(
   isOpen: (props: Props) => boolean,
   load: () => Promise<ComponentType<Props>>,
 ) {
-  const lazyPart = part(load);
+  const lazyPart = createPart(load);
   return function OnDemand(props: Props) {
     const [wasOpened, setWasOpened] = useState(false);
     // Stay mounted after the first opening, so that closing is animated.

@@ -13,8 +13,8 @@ interface Props {
 const tailLength = 6;
 
 export const shortId = (id: string): string => {
-  const mark = id.indexOf('_');
-  return id.length <= tailLength + mark + 3 ? id : `${id.slice(0, mark + 1)}…${id.slice(-tailLength)}`;
+  const underscore = id.indexOf('_');
+  return id.length <= tailLength + underscore + 3 ? id : `${id.slice(0, underscore + 1)}…${id.slice(-tailLength)}`;
 };
 
 export function CopyId({ id, short }: Props) {

@@ -2,6 +2,7 @@
 import { Text } from '@mantine/core';
 import { IconAlertOctagon } from '@tabler/icons-react';
 import { failureOf } from '../../api/failure.ts';
+import { ownerWords } from '../text.ts';
 import { toneStyle } from '../theme.ts';
 import { CopyId } from './CopyId.tsx';
 import styles from './FailurePanel.module.css';
@@ -29,7 +30,7 @@ export function FailurePanel({ error }: { error: unknown }) {
         {failure.correlation_id && (
           <div className={styles.ids}>
             <span>
-              {[failure.code, failure.owner_layer && `owner: ${failure.owner_layer}`].filter(Boolean).join(' · ')}
+              {[failure.code, failure.owner_layer && ownerWords(failure.owner_layer)].filter(Boolean).join(' · ')}
             </span>
             <span>
               correlation id <CopyId id={failure.correlation_id} />

@@ -4,7 +4,7 @@ import { useRouter } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { failureOf, retryAfterSeconds } from '../../api/failure.ts';
-import { untilServerAnswers } from '../../api/server-back.ts';
+import { waitForServer } from '../../api/server-back.ts';
 import { FailurePanel } from '../layout/FailurePanel.tsx';
 
 const unreachableRetrySeconds = 2;
@@ -16,7 +16,7 @@ export function FailedPage({ error }: { error: unknown }) {
     const retrySeconds = isUnreachable ? unreachableRetrySeconds : retryAfterSeconds(error);
     if (retrySeconds === null) return;
     const unmounted = new AbortController();
-    void untilServerAnswers(systemClock, retrySeconds * 1000, unmounted.signal).then(() => {
+    void waitForServer(systemClock, retrySeconds * 1000, unmounted.signal).then(() => {
       if (!unmounted.signal.aborted) void router.invalidate();
     });
     return () => unmounted.abort();

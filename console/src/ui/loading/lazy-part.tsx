@@ -5,7 +5,7 @@
 import { type ComponentType, type ReactNode, useEffect, useState } from 'react';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { PartNotLoaded } from '../../api/failure.ts';
-import { untilServerAnswers } from '../../api/server-back.ts';
+import { waitForServer } from '../../api/server-back.ts';
 import { FailedPage } from './FailedPage.tsx';
 import { LoadingPage } from './LoadingPage.tsx';
 
@@ -14,7 +14,7 @@ export interface Part<Props> {
   load(): Promise<void>;
 }
 
-export function part<Props>(fetch: () => Promise<ComponentType<Props>>): Part<Props> {
+export function createPart<Props>(fetch: () => Promise<ComponentType<Props>>): Part<Props> {
   let component: ComponentType<Props> | undefined;
   return {
     loaded: () => component,
@@ -46,12 +46,12 @@ const retryMs = 2000;
 /** Returns the part after it has loaded, and the error of the last failed load. */
 export function usePart<Props>(
   lazyPart: Part<Props>,
-  wanted: boolean,
+  isWanted: boolean,
 ): { Part: ComponentType<Props> | undefined; error: unknown } {
   const [error, setError] = useState<unknown>(null);
   const [, rerender] = useState(0);
   useEffect(() => {
-    if (!wanted || lazyPart.loaded()) return;
+    if (!isWanted || lazyPart.loaded()) return;
     const unmounted = new AbortController();
     const attempt = async (serverAnswers: boolean): Promise<void> => {
       try {
@@ -60,23 +60,26 @@ export function usePart<Props>(
       } catch (failure) {
         if (unmounted.signal.aborted || (serverAnswers && reloadOnce(failure))) return;
         setError(failure);
-        await untilServerAnswers(systemClock, retryMs, unmounted.signal);
+        await waitForServer(systemClock, retryMs, unmounted.signal);
         if (!unmounted.signal.aborted) await attempt(true);
       }
     };
     void attempt(false);
     return () => unmounted.abort();
-  }, [lazyPart, wanted]);
+  }, [lazyPart, isWanted]);
   return { Part: lazyPart.loaded(), error };
 }
 
 /**
- * A page that the router can preload. If loading fails, the error is shown in place of the page.
- * The type omits the props of the page, because pages use the router's types and that would be a
- * cycle.
+ * Creates a page that the router can preload. If loading fails, the error is shown in place of the
+ * page. The type omits the props of the page, because pages use the router's types and that would
+ * be a cycle.
  */
-export function page(fetch: () => Promise<object>, name: string): (() => ReactNode) & { preload: () => Promise<void> } {
-  const pagePart = part(async () => {
+export function createLazyPage(
+  fetch: () => Promise<object>,
+  name: string,
+): (() => ReactNode) & { preload: () => Promise<void> } {
+  const pagePart = createPart(async () => {
     const component = ((await fetch()) as Record<string, ComponentType | undefined>)[name];
     if (!component) throw new Error(`there is no page called ${name}`);
     return component;

@@ -3,7 +3,7 @@ import { IconGavel, IconHourglass } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import type { BudgetSource } from '../../../../src/contract/node.ts';
 import { Ago } from '../time/Ago.tsx';
-import { roughly } from '../time/durations.ts';
+import { formatRoughly } from '../time/durations.ts';
 import styles from './StatusPanel.module.css';
 
 interface Props {
@@ -60,7 +60,7 @@ interface Budget {
 export const BudgetLine = ({ budget_seconds, budget_source }: Budget) =>
   budget_seconds !== null && (
     <p className={styles.dim}>
-      budget {roughly(budget_seconds)}
+      budget {formatRoughly(budget_seconds)}
       {budget_source && `, from ${sourceWords[budget_source]}`}
     </p>
   );

@@ -4,9 +4,8 @@ import { allocationLooks, findingLooks, nodeLooks, operationLooks, residueLooks,
 describe.each(Object.entries({ nodeLooks, allocationLooks, operationLooks, stepLooks, findingLooks, residueLooks }))(
   '%s',
   (_, looks) => {
-    it('every status has a unique letter and a unique combination of tone, icon and emphasis', () => {
+    it('every status has a unique combination of tone, icon and emphasis', () => {
       const all = Object.values(looks);
-      expect(new Set(all.map(({ letter }) => letter)).size).toBe(all.length);
       const signs = all.map(({ tone, icon, loud }) => [tone, icon.displayName, loud].join());
       expect(new Set(signs).size).toBe(all.length);
     });

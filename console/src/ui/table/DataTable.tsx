@@ -1,6 +1,6 @@
 /**
- * A table that sorts by its headings; on a phone, rows become cards. The sort order is in the
- * address.
+ * A table that sorts by its headings; on a phone, rows become cards. The caller keeps the sort
+ * order, usually in the URL.
  */
 import { UnstyledButton } from '@mantine/core';
 import { IconArrowDown, IconArrowUp } from '@tabler/icons-react';
@@ -31,7 +31,7 @@ interface Props<Row> {
   onSort: (sort: string | undefined) => void;
 }
 
-function sorted<Row>(rows: Row[], columns: Column<Row>[], sort: string | undefined): Row[] {
+function sortRows<Row>(rows: Row[], columns: Column<Row>[], sort: string | undefined): Row[] {
   const descending = sort?.startsWith('-') ?? false;
   const sortValue = columns.find(({ key }) => key === sort?.replace(/^-/, ''))?.sortValue;
   if (!sortValue) return rows;
@@ -43,7 +43,7 @@ function sorted<Row>(rows: Row[], columns: Column<Row>[], sort: string | undefin
 }
 
 export function DataTable<Row>({ label, columns, rows, rowKey, sort, onSort }: Props<Row>) {
-  const sortedRows = useMemo(() => sorted(rows, columns, sort), [rows, columns, sort]);
+  const sortedRows = useMemo(() => sortRows(rows, columns, sort), [rows, columns, sort]);
   return (
     <div className={styles.scroll}>
       <table className={styles.table} aria-label={label}>

@@ -1,5 +1,5 @@
 /**
- * The search field of a page: `/` focuses it, Escape clears it, and the address keeps its value.
+ * The search field of a page: `/` focuses it, Escape clears it, and the URL keeps its value.
  */
 import { CloseButton, TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
@@ -15,7 +15,7 @@ interface Props {
 
 export function SearchField({ label, value, onChange }: Props) {
   const [typed, setTyped] = useState(value ?? '');
-  // A link or the back button may change the address without typing.
+  // A link or the back button may change the URL without typing.
   useEffect(() => setTyped(value ?? ''), [value]);
   const set = (next: string) => {
     setTyped(next);

@@ -1,6 +1,6 @@
 /** A moment relative to now, with the absolute time on hover. */
 import { useTicking } from '../../api/server-clock.ts';
-import { absolute, age, due, relative } from './times.ts';
+import { formatAbsolute, formatAge, formatDue, formatRelative } from './times.ts';
 
 interface Props {
   at: string;
@@ -11,10 +11,10 @@ interface Props {
 }
 
 export function Ago({ at, asAge, asDue }: Props) {
-  const wordsOf = asAge ? age : asDue ? due : relative;
+  const wordsOf = asAge ? formatAge : asDue ? formatDue : formatRelative;
   const words = useTicking((nowMs) => wordsOf(Date.parse(at), nowMs));
   return (
-    <time dateTime={at} title={absolute(at)} className="tabular">
+    <time dateTime={at} title={formatAbsolute(at)} className="tabular">
       {words}
     </time>
   );

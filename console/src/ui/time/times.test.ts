@@ -1,30 +1,31 @@
 import { describe, expect, it } from 'vitest';
-import { absolute, age, due, relative, withLocalTimes } from './times.ts';
+import { formatAbsolute, formatAge, formatDue, formatRelative, withLocalTimes } from './times.ts';
 
 const now = Date.parse('2026-03-01T12:00:00Z');
 const secondsBefore = (seconds: number) => now - seconds * 1000;
 
 describe('a moment', () => {
   it('is coarse for the past and exact for the future', () => {
-    expect(relative(secondsBefore(1), now)).toBe('just now');
-    expect(relative(secondsBefore(59), now)).toBe('59s ago');
-    expect(relative(secondsBefore(252), now)).toBe('4m ago');
-    expect(relative(secondsBefore(3840), now)).toBe('1h 04m ago');
-    expect(relative(secondsBefore(-252), now)).toBe('in 4m 12s');
+    expect(formatRelative(secondsBefore(1), now)).toBe('just now');
+    expect(formatRelative(secondsBefore(59), now)).toBe('59s ago');
+    expect(formatRelative(secondsBefore(252), now)).toBe('4m ago');
+    expect(formatRelative(secondsBefore(3840), now)).toBe('1h 04m ago');
+    expect(formatRelative(secondsBefore(-252), now)).toBe('in 4m 12s');
   });
 
   it('is shown as now when it is due, never as past', () => {
-    expect(due(secondsBefore(-252), now)).toBe('in 4m 12s');
-    for (const seconds of [-0.4, 0, 5]) expect(due(secondsBefore(seconds), now)).toBe('now');
+    expect(formatDue(secondsBefore(-252), now)).toBe('in 4m 12s');
+    expect(formatDue(secondsBefore(-1.5), now)).toBe('in 1s');
+    for (const seconds of [-0.4, 0, 5]) expect(formatDue(secondsBefore(seconds), now)).toBe('now');
   });
 
   it('never has a negative age', () => {
-    expect(age(secondsBefore(-5), now)).toBe('0s');
-    expect(age(secondsBefore(90), now)).toBe('1m');
+    expect(formatAge(secondsBefore(-5), now)).toBe('0s');
+    expect(formatAge(secondsBefore(90), now)).toBe('1m');
   });
 
   it('includes UTC in its absolute time', () => {
-    expect(absolute('2026-03-01T12:00:00.123Z')).toContain('2026-03-01T12:00:00.123Z');
+    expect(formatAbsolute('2026-03-01T12:00:00.123Z')).toContain('2026-03-01T12:00:00.123Z');
   });
 });
 

@@ -1,7 +1,7 @@
 /** One line of a log. */
 import { memo } from 'react';
 import type { LogLine } from '../../../../../src/contract/node.ts';
-import { absolute, timeOfDay } from '../../../ui/time/times.ts';
+import { formatAbsolute, timeOfDay } from '../../../ui/time/times.ts';
 import styles from './Logs.module.css';
 import { readableLine } from './log-lines.ts';
 
@@ -9,7 +9,7 @@ export const LogRow = memo(function LogRow({ line }: { line: LogLine }) {
   const { level, text, more } = readableLine(line.line);
   return (
     <div className={styles.line} data-level={level ?? undefined}>
-      <time className={styles.time} dateTime={line.at} title={absolute(line.at)}>
+      <time className={styles.time} dateTime={line.at} title={formatAbsolute(line.at)}>
         {timeOfDay(line.at)}
       </time>
       <span className={styles.stream} data-stream={line.stream} title={line.node_instance_id}>

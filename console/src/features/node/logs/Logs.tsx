@@ -46,7 +46,7 @@ export function Logs({ node, instance, q, onChange }: Props) {
     .map((id) => ({ value: id, label: id === node.node_instance_id ? `${shortId(id)} (current)` : shortId(id) }));
 
   return (
-    <div className={styles.logs}>
+    <div>
       <Group className={styles.tools} gap="sm">
         <TextInput
           {...searchMark}
@@ -99,7 +99,7 @@ export function Logs({ node, instance, q, onChange }: Props) {
             aria-label={`Log of ${node.name}`}
             aria-busy={!loaded}
             aria-live="off"
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboards must reach it
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach the log
             tabIndex={0}
             onScroll={({ currentTarget: box }) =>
               setAtEnd(box.scrollHeight - box.scrollTop - box.clientHeight < nearEndPx)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { readableLine } from './log-lines.ts';
 
 describe('log lines', () => {
-  it('are stripped of terminal colours', () => {
+  it('are stripped of terminal codes', () => {
     const green = '\u001b[32m';
     expect(readableLine(`listening on ${green}http://127.0.0.1\u001b[0m`).text).toBe('listening on http://127.0.0.1');
   });

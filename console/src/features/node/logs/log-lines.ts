@@ -25,7 +25,7 @@ const shownElsewhere = new Set([
 ]);
 const maxValueLength = 120;
 
-/** Parses structured lines; strips terminal colours from others. */
+/** Parses structured lines; strips terminal codes from others. */
 export function readableLine(line: string): ReadableLine {
   const fields = fieldsOf(line);
   if (!fields) return { level: null, text: line.replaceAll(terminalCodes, ''), more: '' };

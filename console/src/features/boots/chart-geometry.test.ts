@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { BootSample } from '../../../../src/contract/supervision/boots.ts';
-import { bandPath, binsOf, curvePath, nudged, scaleOf, tidySeconds } from './words.ts';
+import { bandPath, binsOf, curvePath, curveWords, nudge, scaleOf, tidySeconds } from './chart-geometry.ts';
 
 const sample = (seconds: number, outcome: BootSample['outcome'] = 'completed') => ({ seconds, outcome }) as BootSample;
 
@@ -11,6 +11,13 @@ describe('boots on a chart', () => {
     const bins = binsOf([sample(2), sample(2.01), sample(40, 'late'), sample(720, 'timed_out')], scale);
     expect(bins.reduce((sum, { total }) => sum + total, 0)).toBe(4);
     expect(bins.filter(({ counts }) => counts.timed_out === 1)).toHaveLength(1);
+  });
+  it('are described by the quantiles that are known', () => {
+    expect(curveWords({ p50_seconds: 100, p99_seconds: 180 })).toContain(
+      'half arrived within 100 s, 99 of 100 within 180 s',
+    );
+    expect(curveWords({ p50_seconds: 100, p99_seconds: null })).toMatch(/half arrived within 100 s$/);
+    expect(curveWords({ p50_seconds: null, p99_seconds: null })).toMatch(/none has arrived yet$/);
   });
   it('form a step curve inside its band', () => {
     const drawing = { width: 100, height: 10, scale: { from: 1, to: 100 } };
@@ -25,7 +32,7 @@ describe('boots on a chart', () => {
 });
 
 describe('moving a budget', () => {
-  it('rounds to two digits', () => {
+  it('rounds to tenths below ten seconds, and to two significant digits above', () => {
     expect([0.234, 9.87, 43.21, 432.1, 4321].map(tidySeconds)).toEqual([0.2, 9.9, 43, 430, 4300]);
   });
   it.each([
@@ -36,5 +43,5 @@ describe('moving a budget', () => {
     [0.5, 1, 0.6],
     [0.1, -1, 0.1],
     [720, -5, 670],
-  ])('%d by %d steps is %d', (seconds, steps, to) => expect(nudged(seconds, steps)).toBe(to));
+  ])('%d by %d steps is %d', (seconds, steps, to) => expect(nudge(seconds, steps)).toBe(to));
 });

@@ -1,6 +1,7 @@
-/** Computes the geometry of the boot chart and the steps of the budget line. Pure. */
+/** The geometry and the description of the boot chart, and the steps of the budget line. Pure. */
 import { type DurationScale, placeOf, scaleOver, secondsAt } from '../../../../src/base/duration-scale.ts';
 import type { BootPhase, BootSample } from '../../../../src/contract/supervision/boots.ts';
+import { formatSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
 
 export const scaleOf = ({ samples, budget_seconds }: Pick<BootPhase, 'samples' | 'budget_seconds'>): DurationScale =>
   scaleOver([...samples.map(({ seconds }) => seconds), budget_seconds]);
@@ -44,13 +45,14 @@ type Height = 'share' | 'low' | 'high';
  * The path of a step function: flat until the next step, then down. The last step extends to the
  * right edge.
  */
-function levels(steps: readonly Step[], bound: Height, { width, height, scale }: Drawing): string {
+function stepPath(steps: readonly Step[], bound: Height, { width, height, scale }: Drawing): string {
   const x = (seconds: number) => (placeOf(seconds, scale) * width).toFixed(1);
   const y = (share: number) => ((1 - share) * height).toFixed(1);
   return `${steps.map((step) => `H${x(step.seconds)}V${y(step[bound])}`).join('')}H${width}`;
 }
 
-export const curvePath = (steps: readonly Step[], drawing: Drawing): string => `M0,0${levels(steps, 'share', drawing)}`;
+export const curvePath = (steps: readonly Step[], drawing: Drawing): string =>
+  `M0,0${stepPath(steps, 'share', drawing)}`;
 
 /** The path runs along the upper bound and back along the lower bound. */
 export function bandPath(steps: readonly Step[], drawing: Drawing): string {
@@ -61,10 +63,19 @@ export function bandPath(steps: readonly Step[], drawing: Drawing): string {
     .map((step, at) => `V${y(step.low)}H${x(step.seconds)}${at === 0 ? 'V0' : ''}`)
     .toReversed()
     .join('');
-  return `M0,0${levels(steps, 'high', drawing)}${back}Z`;
+  return `M0,0${stepPath(steps, 'high', drawing)}${back}Z`;
 }
 
-/** The rounding step: tenths below ten seconds, two digits above. */
+/** Describes the curve to screen readers. */
+export function curveWords({ p50_seconds, p99_seconds }: Pick<BootPhase, 'p50_seconds' | 'p99_seconds'>): string {
+  const quantiles = [
+    p50_seconds !== null && `half arrived within ${formatSeconds(p50_seconds)}`,
+    p99_seconds !== null && `99 of 100 within ${formatSeconds(p99_seconds)}`,
+  ].filter(Boolean);
+  return `The share of boots still running: ${quantiles.join(', ') || 'none has arrived yet'}`;
+}
+
+/** The rounding step: tenths below ten seconds, two significant digits above. */
 const stepAt = (seconds: number): number => 10 ** Math.max(-1, Math.floor(Math.log10(seconds)) - 1);
 
 export function tidySeconds(seconds: number): number {
@@ -73,7 +84,7 @@ export function tidySeconds(seconds: number): number {
 }
 
 /** Moves a budget by steps, always to a round number. */
-export function nudged(seconds: number, steps: number): number {
+export function nudge(seconds: number, steps: number): number {
   // From 100 the steps lead down to 99 and up to 110.
   const step = stepAt(steps < 0 ? seconds * 0.999 : seconds);
   const from = steps < 0 ? Math.ceil(seconds / step - 1e-9) : Math.floor(seconds / step + 1e-9);

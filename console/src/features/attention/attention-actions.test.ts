@@ -1,0 +1,14 @@
+import { expect, it } from 'vitest';
+import type { Node } from '../../../../src/contract/node.ts';
+import { nextActions } from './attention-actions.ts';
+
+it('the release of a machine is labelled as in its dialog', () => {
+  const releaseOf = (occupancy: Node['occupancy']) => {
+    const node = { status: 'quarantined', allocation_id: 'alloc_1', occupancy } as Node;
+    return nextActions({ kind: 'node', node })
+      .filter(({ label }) => label === 'Release' || label === 'Cancel')
+      .map(({ label, open }) => [label, open().button]);
+  };
+  expect(releaseOf('reserved')).toEqual([['Cancel', 'Cancel']]);
+  expect(releaseOf('occupied')).toEqual([['Release', 'Release']]);
+});
