@@ -12,6 +12,7 @@ const options = {
   deaths: { kind: 'tally', description: 'machines that die' },
   story: { kind: 'choice', choices: ['restart', 'rolling'], description: 'the simulated event' },
   from: { kind: 'path', description: 'input file' },
+  boots: { kind: 'count', max: 3, description: 'simulated boots' },
 } as const;
 const parse = (line: string) => parseOptions(options, line.split(' ').filter(Boolean));
 const defaults = { json: false, quick: false, rounds: 5, nodes: [10], minutes: undefined };
@@ -41,6 +42,7 @@ describe('parseOptions', () => {
     ['--rounds --quick', ['--rounds takes a whole number of at least 1; got --quick']],
     ['--rounds', ['--rounds takes a whole number of at least 1; got nothing']],
     ['--deaths -1', ['--deaths takes a whole number of at least 0; got -1']],
+    ['--boots 4', ['--boots takes a whole number of at least 1 and at most 3; got 4']],
     ['--minutes 0', ['--minutes takes a number above 0; got 0']],
     ['--nodes 1,,2', ['--nodes takes whole numbers of at least 1, separated by commas; got 1,,2']],
     ['--story sad', ['--story takes one of restart, rolling; got sad']],
@@ -80,7 +82,7 @@ test('every benchmark reads its options through harness/options.ts before it doe
   const argumentReaders = programs
     .filter(({ source }) => /parseArgs|process\.argv/.test(source))
     .map(({ name }) => name);
-  // beat.ts starts raw-server.ts and passes only a port to it.
+  // beats/processes.ts starts raw-server.ts and passes only a port to it.
   expect(argumentReaders.sort()).toEqual(['beats/raw-server.ts', 'harness/options.ts']);
   const benchmarks = programs.filter(({ name, source }) => /^\s*report\(/m.test(source) && name !== 'fleet.ts');
   expect(benchmarks.length).toBeGreaterThan(15);
@@ -100,7 +102,7 @@ test('a benchmark started with --help or an unknown option exits without running
   expect(help.stdout).toMatch(
     /^node bench\/fleet\.ts\n\n[\s\S]*a million agents[\s\S]*\n\nDuration: [\s\S]*--story NAME/,
   );
-  const wrong = run('scale-page.ts', '--form');
-  expect(wrong).toMatchObject({ status: 2, stdout: '' });
-  expect(wrong.stderr).toMatch(/^node bench\/scale-page\.ts: unknown option --form\nOptions:\n[\s\S]*--from PATH/);
+  const invalidRun = run('scale-page.ts', '--form');
+  expect(invalidRun).toMatchObject({ status: 2, stdout: '' });
+  expect(invalidRun.stderr).toMatch(/^node bench\/scale-page\.ts: unknown option --form\nOptions:\n[\s\S]*--from PATH/);
 });

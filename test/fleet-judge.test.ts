@@ -1,9 +1,9 @@
 /**
- * Tests how the fleet benchmark judges its runs. A judge that misses a mistake would let every run
+ * Tests how the fleet benchmark judges its runs. A judge that misses an error would let every run
  * pass.
  */
 import { describe, expect, test } from 'vitest';
-import { brokenBy, isLost, judgeVerdicts, type VerdictRow } from '../bench/fleet/judge.ts';
+import { describeFailures, isLost, judgeVerdicts, type VerdictRow } from '../bench/fleet/judge.ts';
 
 const startedMs = Date.UTC(2026, 0, 1);
 const at = (second: number) => new Date(startedMs + second * 1000);
@@ -18,8 +18,8 @@ const emptyResult = { false_verdicts: [], missed: [], lateness_seconds: [] };
 
 describe('a verdict', () => {
   test('is false on a machine that did not die', () => {
-    const judged = judgeVerdicts([verdict('well', 131), verdict('dying', 131)], deaths);
-    expect(judged).toEqual({
+    const judgement = judgeVerdicts([verdict('well', 131), verdict('dying', 131)], deaths);
+    expect(judgement).toEqual({
       ...emptyResult,
       false_verdicts: ['well node.offline: it is silent'],
       lateness_seconds: [1],
@@ -27,18 +27,22 @@ describe('a verdict', () => {
   });
 
   test('is false before the death, which counts as missed until a later verdict', () => {
-    const early = judgeVerdicts([verdict('dying', 104)], deaths);
-    expect(early).toEqual({ ...emptyResult, false_verdicts: ['dying node.offline: it is silent'], missed: ['dying'] });
-    const both = judgeVerdicts([verdict('dying', 104), verdict('dying', 132)], deaths);
-    expect(both).toEqual({ ...early, missed: [], lateness_seconds: [2] });
+    const earlyJudgement = judgeVerdicts([verdict('dying', 104)], deaths);
+    expect(earlyJudgement).toEqual({
+      ...emptyResult,
+      false_verdicts: ['dying node.offline: it is silent'],
+      missed: ['dying'],
+    });
+    const judgementOfBoth = judgeVerdicts([verdict('dying', 104), verdict('dying', 132)], deaths);
+    expect(judgementOfBoth).toEqual({ ...earlyJudgement, missed: [], lateness_seconds: [2] });
   });
 
   test('is false after the death but before the end of the stale time', () => {
-    const early = { ...emptyResult, false_verdicts: ['dying node.offline: it is silent'], missed: ['dying'] };
-    expect(judgeVerdicts([verdict('dying', 129.9)], deaths)).toEqual(early);
-    expect(judgeVerdicts([verdict('dying', 179.9, { gap_end: at(150) })], deaths)).toEqual(early);
-    const both = judgeVerdicts([verdict('dying', 129.9), verdict('dying', 132)], deaths);
-    expect(both).toEqual({ ...early, missed: [], lateness_seconds: [2] });
+    const earlyResult = { ...emptyResult, false_verdicts: ['dying node.offline: it is silent'], missed: ['dying'] };
+    expect(judgeVerdicts([verdict('dying', 129.9)], deaths)).toEqual(earlyResult);
+    expect(judgeVerdicts([verdict('dying', 179.9, { gap_end: at(150) })], deaths)).toEqual(earlyResult);
+    const judgementOfBoth = judgeVerdicts([verdict('dying', 129.9), verdict('dying', 132)], deaths);
+    expect(judgementOfBoth).toEqual({ ...earlyResult, missed: [], lateness_seconds: [2] });
   });
 
   test('is not false if it is early only by a rounding error of the stale time', () => {
@@ -88,8 +92,8 @@ test('an acknowledged heartbeat counts as lost if the stored one is over a secon
 describe('a run', () => {
   const noFindings = { false_verdicts: [], held: [], missed: [] };
   test('passes without findings', () => {
-    expect(brokenBy(noFindings, undefined)).toEqual([]);
-    expect(brokenBy(noFindings, { lost: [] })).toEqual([]);
+    expect(describeFailures(noFindings, undefined)).toEqual([]);
+    expect(describeFailures(noFindings, { lost: [] })).toEqual([]);
   });
 
   test.for([
@@ -98,10 +102,10 @@ describe('a run', () => {
     [{ ...noFindings, missed: ['one'] }, [], 'died without a verdict: one'],
     [noFindings, ['one'], 'acknowledged and lost: one'],
   ] as const)(
-    'fails because of a single finding: %o, lost heartbeats %o',
+    'fails because of a single finding: %o, lost changes %o',
     ([{ false_verdicts, held, missed }, lost, message]) => {
-      const judged = { false_verdicts: [...false_verdicts], held: [...held], missed: [...missed] };
-      expect(brokenBy(judged, { lost: [...lost] })).toEqual([message]);
+      const judgement = { false_verdicts: [...false_verdicts], held: [...held], missed: [...missed] };
+      expect(describeFailures(judgement, { lost: [...lost] })).toEqual([message]);
     },
   );
 });

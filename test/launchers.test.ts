@@ -8,11 +8,23 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const launchers = {
-  'bin/slipway': { serve: 'src/main.ts', agent: 'src/agent/main.ts', relay: 'src/relay/main.ts' },
+  'bin/slipway': {
+    serve: 'src/main.ts',
+    agent: 'src/agent/main.ts',
+    relay: 'src/relay/main.ts',
+    upgrade: 'src/server/upgrade.ts',
+    backup: 'src/backup/main.ts',
+    restore: 'src/backup/main.ts',
+    'move-database': 'src/backup/main.ts',
+  },
   'packaging/installed/slipway': {
     serve: 'dist/server/main.mjs',
     agent: 'dist/agent.mjs',
     relay: 'dist/relay/main.mjs',
+    upgrade: 'dist/server/upgrade.mjs',
+    backup: 'dist/server/backup.mjs',
+    restore: 'dist/server/backup.mjs',
+    'move-database': 'dist/server/backup.mjs',
   },
 } as const;
 
@@ -29,9 +41,9 @@ const write = (path: string, content: string) => {
 
 it.for(
   Object.entries(launchers).flatMap(([launcher, programs]) =>
-    Object.entries(programs).map(([word, program]) => ({ launcher, word, program })),
+    Object.entries(programs).map(([command, program]) => ({ launcher, command, program })),
   ),
-)('$launcher starts $word with a Node that opens no debugger', ({ launcher, word, program }) => {
+)('$launcher starts $command with a Node that opens no debugger', ({ launcher, command, program }) => {
   cpSync(join(root, launcher), join(copy, 'bin/slipway'), { recursive: true });
   write('node_modules/.package-lock.json', '{}');
   write('package.json', '{ "type": "module" }');
@@ -39,6 +51,6 @@ it.for(
   symlinkSync(process.execPath, join(copy, 'node_modules/.bin/node'));
   write(program, 'process.stdout.write(JSON.stringify(process.execArgv));');
   const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH}` };
-  const output = execFileSync(join(copy, 'bin/slipway'), [word], { env, encoding: 'utf8' });
+  const output = execFileSync(join(copy, 'bin/slipway'), [command], { env, encoding: 'utf8' });
   expect(JSON.parse(output)).toContain('--disable-sigusr1');
 });

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { claimsOf, relationOf } from '../bench/learned-budgets/compare.ts';
 import { drawFigure } from '../bench/learned-budgets/figure.ts';
 import { drawBoots, drawMedian, totalSeconds } from '../bench/learned-budgets/fleet.ts';
-import { withTables, writeTables } from '../bench/learned-budgets/page.ts';
+import { insertTables, writeTables } from '../bench/learned-budgets/page.ts';
 import { evenWithin, fleet, pools } from '../bench/learned-budgets/parameters.ts';
 import { policies, runPolicy, type Tally } from '../bench/learned-budgets/policies.ts';
 import type { Result } from '../bench/learned-budgets/tally.ts';
@@ -35,8 +35,8 @@ describe('the simulated fleets', () => {
 
   test.for(pools)('$name: the median of the boots of the first five days matches the pool', (pool) => {
     const earlySeconds = seeds.flatMap((seed) => {
-      const { begins, takes } = drawBoots(pool, seed);
-      return [...takes].filter((seconds, boot) => Number.isFinite(seconds) && (begins[boot] ?? 0) < 5 * 86_400);
+      const { starts, durations } = drawBoots(pool, seed);
+      return [...durations].filter((seconds, boot) => Number.isFinite(seconds) && (starts[boot] ?? 0) < 5 * 86_400);
     });
     const ratio = medianOf(earlySeconds) / pool.median_seconds;
     expect(Math.abs(Math.log(ratio))).toBeLessThan((4 * pool.sigma) / Math.sqrt(earlySeconds.length) + 0.1);
@@ -45,11 +45,11 @@ describe('the simulated fleets', () => {
   test('draw about 2 % stuck boots, and progress reports in order before the end of their boot', () => {
     let [bootCount, stuckCount] = [0, 0];
     for (const pool of pools) {
-      const { count, takes, reportTimes, reportCount } = drawBoots(pool, 7);
+      const { count, durations, reportTimes, reportCount } = drawBoots(pool, 7);
       for (let boot = 0; boot < count; boot++) {
         const reports = [...reportTimes.slice(boot * reportCount, (boot + 1) * reportCount)];
         expect(reports).toEqual(reports.toSorted((a, b) => a - b));
-        if (Number.isFinite(takes[boot])) expect(reports.every((at) => at < (takes[boot] ?? 0))).toBe(true);
+        if (Number.isFinite(durations[boot])) expect(reports.every((at) => at < (durations[boot] ?? 0))).toBe(true);
         else stuckCount++;
       }
       bootCount += count;
@@ -62,37 +62,40 @@ describe('the simulated fleets', () => {
     const [pool] = pools;
     if (!pool) throw new Error('there is no pool');
     expect(drawBoots(pool, 3)).toEqual(drawBoots(pool, 3));
-    expect(drawBoots(pool, 3).takes).not.toEqual(drawBoots(pool, 4).takes);
+    expect(drawBoots(pool, 3).durations).not.toEqual(drawBoots(pool, 4).durations);
   });
 });
 
 describe('the policies', () => {
-  const boots = (takes: number, ...reportTimes: number[]) => ({
-    ...{ count: 1, begins: Float64Array.of(0), takes: Float64Array.of(takes), reportCount: reportTimes.length },
+  const boots = (duration: number, ...reportTimes: number[]) => ({
+    ...{ count: 1, starts: Float64Array.of(0), durations: Float64Array.of(duration), reportCount: reportTimes.length },
     ...{ reportTimes: Float64Array.from(reportTimes), new_image_at: Number.POSITIVE_INFINITY },
   });
   const [first] = policies;
-  const fixed = { ...first, learns: false };
+  const fixedPolicy = { ...first, learns: false };
   const neverSeconds = Number.POSITIVE_INFINITY;
 
   test('count a boot within the rescue window as rescued, and a later one as a false kill', () => {
-    const ignoresProgress = { ...fixed, progress_aware: false };
+    const ignoresProgress = { ...fixedPolicy, progress_aware: false };
     expect(runPolicy(ignoresProgress, boots(1080))).toMatchObject({ rescued: 1, false_kills: 0, burnt_seconds: 0 });
     expect(runPolicy(ignoresProgress, boots(1081))).toMatchObject({ rescued: 0, false_kills: 1, burnt_seconds: 1080 });
-    expect(runPolicy(fixed, boots(1440))).toMatchObject({ rescued: 1, false_kills: 0 });
-    expect(runPolicy({ ...fixed, rescues: false }, boots(721))).toMatchObject({ false_kills: 1, burnt_seconds: 720 });
+    expect(runPolicy(fixedPolicy, boots(1440))).toMatchObject({ rescued: 1, false_kills: 0 });
+    expect(runPolicy({ ...fixedPolicy, rescues: false }, boots(721))).toMatchObject({
+      false_kills: 1,
+      burnt_seconds: 720,
+    });
   });
 
   test('find a stuck boot at the end of its budget, or earlier if its progress stops', () => {
-    expect(runPolicy(fixed, boots(neverSeconds, neverSeconds)).found_seconds).toBe(720);
-    expect(runPolicy(fixed, boots(neverSeconds, 100)).found_seconds).toBe(280);
-    expect(runPolicy({ ...fixed, progress_aware: false }, boots(neverSeconds, 100)).found_seconds).toBe(720);
+    expect(runPolicy(fixedPolicy, boots(neverSeconds, neverSeconds)).found_seconds).toBe(720);
+    expect(runPolicy(fixedPolicy, boots(neverSeconds, 100)).found_seconds).toBe(280);
+    expect(runPolicy({ ...fixedPolicy, progress_aware: false }, boots(neverSeconds, 100)).found_seconds).toBe(720);
   });
 
   test('give a boot that reports progress up to twice its budget', () => {
     const reportTimes = [150, 300, 450, 600, 750, 900, 1050, 1200, 1350];
-    expect(runPolicy(fixed, boots(1440, ...reportTimes))).toMatchObject({ rescued: 0, false_kills: 0 });
-    expect(runPolicy({ ...fixed, rescues: false }, boots(1441, ...reportTimes, 1430))).toMatchObject({
+    expect(runPolicy(fixedPolicy, boots(1440, ...reportTimes))).toMatchObject({ rescued: 0, false_kills: 0 });
+    expect(runPolicy({ ...fixedPolicy, rescues: false }, boots(1441, ...reportTimes, 1430))).toMatchObject({
       false_kills: 1,
     });
   });
@@ -118,9 +121,9 @@ describe('the page', () => {
     ...{ completing: 1000, stuck: 20, rescued: 2, burnt_seconds: 36_000 },
     ...{ false_kills, found_seconds: found * 20 },
   });
-  const learned = Object.fromEntries(policies.map(({ name }) => [name, tally(1, 300)]));
-  const fixed = { 'fixed 600 s': tally(50, 600), 'fixed 720 s': tally(30, 720) };
-  const tallies = { ...fixed, 'fixed 900 s': tally(9, 900), 'fixed 1800 s': tally(0, 1800), ...learned };
+  const learnedTallies = Object.fromEntries(policies.map(({ name }) => [name, tally(1, 300)]));
+  const fixedTallies = { 'fixed 600 s': tally(50, 600), 'fixed 720 s': tally(30, 720) };
+  const tallies = { ...fixedTallies, 'fixed 900 s': tally(9, 900), 'fixed 1800 s': tally(0, 1800), ...learnedTallies };
   const grid = [600, 1800].map((seconds) => ({ seconds, tally: tally(seconds === 600 ? 50 : 0, seconds) }));
   const result: Result = {
     seeds: 1,
@@ -145,10 +148,10 @@ describe('the page', () => {
 
   test('keeps its text when the tables are replaced', async () => {
     const page = await readFile(new URL('../docs/explanation/learned-budgets.md', import.meta.url), 'utf8');
-    const updated = withTables(page, writeTables(result));
-    expect(withTables(updated, 'nothing')).toBe(withTables(page, 'nothing'));
-    expect(updated).toContain(writeTables(result));
-    expect(() => withTables('no marks', '')).toThrow('markers');
+    const updatedPage = insertTables(page, writeTables(result));
+    expect(insertTables(updatedPage, 'nothing')).toBe(insertTables(page, 'nothing'));
+    expect(updatedPage).toContain(writeTables(result));
+    expect(() => insertTables('no marks', '')).toThrow('markers');
   });
 
   test('has a figure with a panel for each pool', () => {

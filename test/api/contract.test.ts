@@ -23,7 +23,7 @@ afterAll(() => server.stop());
  * Codes that no operation documents, because the server sends them on a stream or for one heartbeat
  * of a batch, a relay sends them, or they belong to no route.
  */
-const undocumented = [
+const undocumentedCodes = [
   'stream_replaced',
   'stream_silent',
   'stream_overrun',
@@ -41,8 +41,8 @@ describe('the error catalogue', () => {
   });
 
   it('documents every code, and every documented code exists', () => {
-    const documented = [...readFileSync(fromRoot('docs/reference/errors.md'), 'utf8').matchAll(/^### (\S+)$/gm)];
-    expect(documented.map(([, code]) => code).sort()).toEqual(codes);
+    const documentedCodes = [...readFileSync(fromRoot('docs/reference/errors.md'), 'utf8').matchAll(/^### (\S+)$/gm)];
+    expect(documentedCodes.map(([, code]) => code).sort()).toEqual(codes);
   });
 
   it('has no unused code', () => {
@@ -142,7 +142,7 @@ describe('the OpenAPI document', () => {
     }
     const documentedCodes = new Set([...addresses.keys()].flatMap((name) => [...(documentedProblems(name) ?? [])]));
     const otherCodes = Object.keys(errorCatalogue).filter((code) => !documentedCodes.has(code as ErrorCode));
-    expect(otherCodes.sort()).toEqual([...undocumented].sort());
+    expect(otherCodes.sort()).toEqual([...undocumentedCodes].sort());
   });
 
   it('excludes NUL from all text that a caller may send', () => {
@@ -188,13 +188,21 @@ describe('the OpenAPI document', () => {
 
   it('documents the access of each route', () => {
     const kinds = { public: [], person: ['token', 'session'], agent: ['instance_credential'], body: [] };
+    // `no header`: the credential is in the body.
+    const others: Partial<Record<OperationName, string[]>> = {
+      'agent-stream': ['instance_credential', 'relay_token'],
+      'agent-heartbeats': ['relay_token', 'no header'],
+      'agent-register': ['instance_credential', 'no header'],
+    };
     for (const [name, route] of Object.entries(routes) as [OperationName, RouteDeclaration][]) {
+      const expected = others[name] ?? kinds[route.access.kind];
       const { security = [] } = document.paths[route.path]?.[route.method.toLowerCase()] ?? {};
       expect(
-        security.flatMap((each) => Object.keys(each)),
+        security.flatMap((each) => (Object.keys(each).length > 0 ? Object.keys(each) : ['no header'])),
         name,
-      ).toEqual(kinds[route.access.kind]);
-      for (const scheme of kinds[route.access.kind]) expect(document.components.securitySchemes).toHaveProperty(scheme);
+      ).toEqual(expected);
+      for (const scheme of expected.filter((each) => each !== 'no header'))
+        expect(document.components.securitySchemes).toHaveProperty(scheme);
     }
   });
 });

@@ -23,22 +23,22 @@ test('stays within --database-connections under load, and reports its connection
     return rows[0]?.open ?? 0;
   };
   let calls = 0;
-  let over = false;
+  let isOver = false;
   const load = Array.from({ length: callers }, async () => {
-    while (!over) {
+    while (!isOver) {
       await server.client.call('overview-get', {});
       calls++;
     }
   });
-  let most = 0;
+  let maxOpen = 0;
   await until('the load to be served', async () => {
-    most = Math.max(most, await countOpen());
+    maxOpen = Math.max(maxOpen, await countOpen());
     return calls > 10 * callers;
   });
-  over = true;
+  isOver = true;
   await Promise.all(load);
-  expect(most, 'the load uses the statement pool').toBeGreaterThan(limit / 2);
-  expect(most).toBeLessThanOrEqual(limit);
+  expect(maxOpen, 'connections under load').toBeGreaterThan(limit / 2);
+  expect(maxOpen).toBeLessThanOrEqual(limit);
   const reply = await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${server.token}` } });
   const text = await reply.text();
   for (const of of ['slipway', 'slipway-engine', 'slipway tail'])

@@ -52,17 +52,17 @@ const waitForKind = (reader: EventReader, kind: string) =>
 describe('a resumed stream', () => {
   it('loses and repeats no fact while facts are being written', async () => {
     const evidence = '?topics=evidence';
-    const steady = await openEvents(fixture.url, fixture.token, evidence);
-    const start = (await steady.waitFor('the first position', ({ name }) => name === 'position')).id ?? '';
+    const openReader = await openEvents(fixture.url, fixture.token, evidence);
+    const start = (await openReader.waitFor('the first position', ({ name }) => name === 'position')).id ?? '';
 
     const cursors: string[] = [];
-    let ended = false;
+    let hasEnded = false;
     const reconnecting = (async () => {
       for (let cursor = start; ; ) {
-        const isLast = ended;
+        const isLast = hasEnded;
         const reader = await openEvents(fixture.url, fixture.token, evidence, cursor);
         if (isLast) await waitForKind(reader, 'the.end');
-        else await until('two facts', () => evidenceCursors(reader).length >= 2 || ended, { every_ms: 1 });
+        else await until('two facts', () => evidenceCursors(reader).length >= 2 || hasEnded, { every_ms: 1 });
         await reader.close();
         cursor = reader.lastId();
         cursors.push(...evidenceCursors(reader));
@@ -77,21 +77,21 @@ describe('a resumed stream', () => {
       }
     });
     await Promise.all(writers);
-    const requested = await fixture.client.call('allocation-list', { query: { status: 'requested' } });
-    for (const { allocation_id } of requested.items)
+    const waitingAllocations = await fixture.client.call('allocation-list', { query: { status: 'requested' } });
+    for (const { allocation_id } of waitingAllocations.items)
       await fixture.client.call('allocation-release', { params: { id: allocation_id } });
     await waitForOperations(fixture.client);
-    ended = true;
+    hasEnded = true;
     await recordAsMachine(fixture.acme.machine, 'the.end');
     await reconnecting;
-    await waitForKind(steady, 'the.end');
-    const committed = await readCommittedAfter(start);
-    const expected = committed.slice(0, evidenceCursors(steady).length);
+    await waitForKind(openReader, 'the.end');
+    const committedCursors = await readCommittedAfter(start);
+    const expected = committedCursors.slice(0, evidenceCursors(openReader).length);
     expect(expected.length).toBeGreaterThan(120);
-    expect(evidenceCursors(steady)).toEqual(expected);
-    expect(cursors).toEqual(committed.slice(0, cursors.length));
+    expect(evidenceCursors(openReader)).toEqual(expected);
+    expect(cursors).toEqual(committedCursors.slice(0, cursors.length));
     expect(cursors.length).toBeGreaterThanOrEqual(expected.length);
-    await steady.close();
+    await openReader.close();
   });
 
   it('delivers the whole history from the beginning, then live facts', async () => {
@@ -168,8 +168,8 @@ describe('a reader', () => {
       return current.status === 'released';
     });
     const liveAcmeReader = await openEvents(fixture.url, acme.token);
-    const created = await globex.client.call('allocation-create', { body: { pool: externalPool, name: 'moved' } });
-    const movedAllocation = await waitUntilActive(globex.client, created.allocation.allocation_id);
+    const createReply = await globex.client.call('allocation-create', { body: { pool: externalPool, name: 'moved' } });
+    const movedAllocation = await waitUntilActive(globex.client, createReply.allocation.allocation_id);
     expect(movedAllocation.node_id).toBe(acme.machine.node_id);
     await until('the replica to know the new tenant', async () => {
       await recordAsMachine(acme.machine, 'words.of.globex');
@@ -237,11 +237,11 @@ describe('an open stream', () => {
   it('is closed if its reader does not read, while other streams stay open', { timeout: 180_000 }, async () => {
     const quick = await openEvents(fixture.url, fixture.token, '?topics=evidence');
     const { hostname, port } = new URL(fixture.url);
-    const slow = net.connect(Number(port), hostname);
-    slow.on('error', () => undefined);
-    slow.write(`GET /v1/stream HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${fixture.token}\r\n\r\n`);
-    await new Promise((resolve) => slow.once('data', resolve));
-    slow.pause();
+    const slowSocket = net.connect(Number(port), hostname);
+    slowSocket.on('error', () => undefined);
+    slowSocket.write(`GET /v1/stream HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${fixture.token}\r\n\r\n`);
+    await new Promise((resolve) => slowSocket.once('data', resolve));
+    slowSocket.pause();
     // The writer waits for the quick reader, so that only the slow one falls behind.
     for (let round = 0; round < 120; round++) {
       await recordAsOperator(`large.${round}`, { text: 'x'.repeat(200_000) });
@@ -249,13 +249,13 @@ describe('an open stream', () => {
     }
     await recordAsOperator('after.large');
     await waitForKind(quick, 'after.large');
-    const closed = new Promise((resolve) => slow.once('close', () => resolve('closed')));
-    slow.resume();
+    const closed = new Promise((resolve) => slowSocket.once('close', () => resolve('closed')));
+    slowSocket.resume();
     const stillOpen = new Promise((resolve) =>
-      slow.on('data', (chunk) => chunk.includes('after.large') && resolve('still open')),
+      slowSocket.on('data', (chunk) => chunk.includes('after.large') && resolve('still open')),
     );
     expect(await Promise.race([closed, stillOpen])).toBe('closed');
-    slow.destroy();
+    slowSocket.destroy();
     await quick.close();
   });
 });

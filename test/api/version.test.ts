@@ -23,21 +23,21 @@ afterAll(() => server?.stop());
 const read = async (url: string): Promise<string> =>
   (await fetch(url, { headers: { authorization: `Bearer ${server.token}` } })).text();
 
-test('the command line', async () => {
+test('the command line reports the version', async () => {
   const { stdout } = await promisify(execFile)(join(packageRoot, 'bin/slipway'), ['--version']);
   expect(stdout).toBe(`${version}\n`);
 });
 
-test('the server: health, session, settings, metrics and API description', async () => {
+test('the server reports the version in health, session, settings, metrics and API description', async () => {
   expect(JSON.parse(await read(`${server.url}/healthz`))).toMatchObject({ version });
-  // The console shows these two.
+  // The console shows the version of the session and of the settings.
   expect(await server.client.call('session-create', { body: { token: server.token } })).toMatchObject({ version });
   expect(await server.client.call('settings-get', {})).toMatchObject({ version });
   expect(await read(`${server.url}/metrics`)).toContain(`\nslipway_build_info{version="${version}",node="`);
   expect(JSON.parse(await read(`${server.url}/openapi.json`)).info).toMatchObject({ version });
 });
 
-test('an agent, shown with its node', async () => {
+test('an agent reports the version, which its node shows', async () => {
   const id = await allocate(server.client, 'local');
   const { node_id } = await waitForStatus(server.client, id, 'active');
   const agent_version = `slipway-agent/${version}`;
@@ -48,7 +48,7 @@ test('an agent, shown with its node', async () => {
   await waitForStatus(server.client, id, 'released');
 });
 
-test('a relay', async () => {
+test('a relay reports the version in its metrics', async () => {
   const options = { ...{ ca: null, tls_cert: null, tls_key: null, token: null }, behind_proxy: false, log_level: '' };
   const relay = await startRelay(
     { ...options, host: '127.0.0.1', port: 0, server_urls: [server.url] },

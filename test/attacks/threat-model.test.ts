@@ -20,25 +20,29 @@ const isAttack = (value: unknown): value is Attack =>
   typeof value === 'object' && value !== null && 'without' in value && 'succeeds' in value;
 
 /** All attacks exported below this folder, each with its file. */
-async function exportedAttacks(): Promise<{ file: string; attack: Attack }[]> {
+async function readExportedAttacks(): Promise<{ file: string; attack: Attack }[]> {
   const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' });
   const lists = files.filter((file) => /^[a-z-]+\/[a-z-]+\.ts$/.test(file) && dirname(file) !== 'support');
-  const found = await Promise.all(
+  const attacksByFile = await Promise.all(
     lists.map(async (file) => {
       const exported: Record<string, unknown> = await import(`./${file}`);
       const attacks = Object.values(exported).flat().filter(isAttack);
       return attacks.map((attack) => ({ file: `test/attacks/${file}`, attack }));
     }),
   );
-  return found.flat();
+  return attacksByFile.flat();
 }
 
-const attacks = await exportedAttacks();
+const attacks = await readExportedAttacks();
 
 test('names every attack of the suite', () => {
-  const named = new Set(lines.flatMap(([, { shown_by }]) => shown_by.map(({ file, title }) => `${file} ${title}`)));
+  const namedAttacks = new Set(
+    lines.flatMap(([, { shown_by }]) => shown_by.map(({ file, title }) => `${file} ${title}`)),
+  );
   expect(attacks.length).toBeGreaterThan(40);
-  expect(attacks.map(({ file, attack }) => `${file} ${attack.name}`).filter((each) => !named.has(each))).toEqual([]);
+  expect(attacks.map(({ file, attack }) => `${file} ${attack.name}`).filter((each) => !namedAttacks.has(each))).toEqual(
+    [],
+  );
 });
 
 test('SECURITY.md matches the threat model (node scripts/generate-threat-model.ts)', () => {
@@ -48,6 +52,6 @@ test('SECURITY.md matches the threat model (node scripts/generate-threat-model.t
 
 test('the text of each defence that a counter-test removes occurs exactly once in its source file', () => {
   const edits = attacks.flatMap(({ attack }) => attack.without.map((edit) => ({ name: attack.name, ...edit })));
-  const wrong = edits.filter(({ file, find }) => readFileSync(join(root, file), 'utf8').split(find).length !== 2);
-  expect(wrong.map(({ name, file, find }) => `${name}: ${find} in ${file}`)).toEqual([]);
+  const staleEdits = edits.filter(({ file, find }) => readFileSync(join(root, file), 'utf8').split(find).length !== 2);
+  expect(staleEdits.map(({ name, file, find }) => `${name}: ${find} in ${file}`)).toEqual([]);
 });

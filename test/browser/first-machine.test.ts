@@ -50,15 +50,15 @@ async function allocate(page: Page, pool: string, name: string): Promise<void> {
   await page.getByRole('heading', { name }).waitFor();
 }
 
-it('shows a machine live on every page, from the allocation to the proof of its removal', {
+it('updates every page in real time, from the allocation to the proof of removal', {
   timeout: machineLifeMs,
 }, async () => {
   const { page, context, pageErrors } = await openPage(browser);
-  // The start page says that nothing needs a person, and what was checked.
+  // The start page shows that nothing needs attention, and lists what was checked.
   await signIn(page, server);
   await page.waitForURL(/\/attention$/);
   await page.getByRole('heading', { name: 'All is well' }).waitFor();
-  await page.getByRole('list', { name: 'What was checked' }).getByText('rules run, nothing is held').waitFor();
+  await page.getByRole('list', { name: 'What was checked' }).getByText('sweeps run, no verdict is held back').waitFor();
   await page.keyboard.press('g');
   await page.keyboard.press('f');
   await page.getByText('No machines yet').waitFor();
@@ -114,7 +114,7 @@ it('shows a machine live on every page, from the allocation to the proof of its 
   await Promise.all([context.close(), watcher.context.close()]);
 });
 
-it('filters machines by text and status, and keeps the filter in the address', async () => {
+it('filters machines by text and status, and keeps the filter in the URL', async () => {
   const { page, context, pageErrors } = await openPage(browser);
   await signIn(page, server, '/fleet');
   await allocate(page, 'local', 'lathe');

@@ -90,9 +90,9 @@ it('shows messages and parts while the operation runs, and the bar never goes ba
   });
   const seenAt = await page.evaluate<Record<string, number>>('window.seenAt');
   const delays = [...publishedAt].flatMap(([message, at]) => (seenAt[message] ? [seenAt[message] - at] : []));
-  const sorted = delays.toSorted((a, b) => a - b);
+  const sortedDelays = delays.toSorted((a, b) => a - b);
   const quantile = (share: number) =>
-    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+    sortedDelays[Math.min(sortedDelays.length - 1, Math.floor(sortedDelays.length * share))] ?? Number.NaN;
   console.log(
     `from publication to the screen, ${delays.length} of ${publishedAt.size}: p50 ${quantile(0.5)} ms, p99 ${quantile(0.99)} ms`,
   );

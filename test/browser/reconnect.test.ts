@@ -58,8 +58,8 @@ const watchBar = `
 it('shows Attention as unknown while the server is busy, and recovers when the server answers', async () => {
   const { page, context, pageErrors } = await openPage(browser);
   const listAddresses = /\/v1\/(nodes|allocations|pools)(\?|$)/;
-  const busy = { type: 'about:blank', code: 'server_busy', status: 429, title: 'Busy', detail: 'Busy' };
-  const problem = { ...busy, owner_layer: 'control_plane', correlation_id: 'c', retry_after_seconds: 1 };
+  const busyProblem = { type: 'about:blank', code: 'server_busy', status: 429, title: 'Busy', detail: 'Busy' };
+  const problem = { ...busyProblem, owner_layer: 'control_plane', correlation_id: 'c', retry_after_seconds: 1 };
   await page.route(listAddresses, (route) =>
     route.fulfill({ status: 429, contentType: 'application/problem+json', body: JSON.stringify(problem) }),
   );

@@ -181,7 +181,7 @@ it('shows both sides of a drift, on the drift page and on the machine’s page, 
   await page.getByRole('heading', { name: 'Findings on this machine' }).waitFor();
   await page.getByRole('button', { name: /^Accept/ }).click();
   await previewIn(page)
-    .getByText(/the row holds as it stands/i)
+    .getByText(/the row stays as it is/i)
     .waitFor();
   await confirm(page, 'Accept', 'I wrote it myself');
   await page.getByRole('heading', { name: 'Findings on this machine' }).waitFor({ state: 'detached' });

@@ -151,8 +151,8 @@ it('shows and explains held verdicts without a reload, and applies them when an 
     'every silent machine to get a verdict or be held',
     async () => {
       const nodes = await Promise.all(fleet.machines.slice(0, silentCount).map(({ node_id }) => readNode(node_id)));
-      const undecided = nodes.filter((node) => node.held === null && node.status === 'ready');
-      return undecided.length === 0 ? nodes.filter((node) => node.held !== null) : undefined;
+      const undecidedNodes = nodes.filter((node) => node.held === null && node.status === 'ready');
+      return undecidedNodes.length === 0 ? nodes.filter((node) => node.held !== null) : undefined;
     },
     patience,
   );

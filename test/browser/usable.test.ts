@@ -42,15 +42,18 @@ beforeAll(async () => {
     '/nodes/node_nobody': 'Node not found',
     '/pools': 'After release',
     '/supervision': 'Last run',
+    '/restoration': 'The database was never restored',
     '/residue': 'Nothing is left behind',
     '/drift': 'Both sides agree',
     '/boots?pool=staged': 'arrived in time',
     '/boots?pool=local': 'No boots recorded',
     '/audit': 'pool.declared',
     '/audit?actor=nobody': 'No record matches',
+    '/find': 'Paste any id',
+    '/find?id=nobody': 'Search allocations',
     '/settings': 'when revoked',
     '/settings?dialog=token': 'Recorded with every action',
-    '/nowhere': 'There is nothing at this address',
+    '/nowhere': 'There is no page at this URL',
   };
 });
 afterAll(async () => {

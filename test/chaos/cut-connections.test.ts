@@ -59,14 +59,14 @@ const retryCall = <T>(description: string, call: () => Promise<T>) =>
 it('releases every allocation and retires every machine although connections are cut', {
   timeout: 600_000,
 }, async () => {
-  const created = await Promise.all(
+  const createReplies = await Promise.all(
     Array.from({ length: machineCount }, (_, index) =>
       retryCall('an allocation to be accepted', () =>
         server.client.call('allocation-create', { body: { pool: 'local' }, idempotency_key: `machine-${index}` }),
       ),
     ),
   );
-  const ids = created.map(({ reply }) => reply.allocation.allocation_id);
+  const ids = createReplies.map(({ reply }) => reply.allocation.allocation_id);
   const cutting = (async () => {
     let connections = 0;
     for (let cut = 0; cut < cutCount; cut++) {
@@ -87,11 +87,11 @@ it('releases every allocation and retires every machine although connections are
   }
   // An operation ends a moment after its allocation is released.
   await until('all operations to end and all nodes to be retired', async () => {
-    const unfinished = await db.query(
+    const unfinishedOperations = await db.query(
       `select 1 from operations where finished_at is null
        union all
        select 1 from nodes where status <> 'retired'`,
     );
-    return unfinished.rows.length === 0;
+    return unfinishedOperations.rows.length === 0;
   });
 });

@@ -26,15 +26,15 @@ test('operations under way continue on the promoted standby, and nothing acknowl
   try {
     const { client } = server;
     await declarePool(client, 'pool');
-    const before = await allocate(client, 'pool');
-    await waitForStatus(client, before, 'active');
+    const firstId = await allocate(client, 'pool');
+    await waitForStatus(client, firstId, 'active');
     const underWay = await Promise.all(Array.from({ length: machines }, () => allocate(client, 'pool')));
     expect(await scrape(server)).toContain('slipway_database_state{state="ok"} 1');
     await primary.kill();
-    const away = await scrape(server);
-    expect(away).toContain('slipway_database_state{state="unavailable"} 1');
-    expect(away).toContain('slipway_beats_total');
-    expect(away, 'no old values').not.toContain('slipway_nodes{');
+    const outageMetrics = await scrape(server);
+    expect(outageMetrics).toContain('slipway_database_state{state="unavailable"} 1');
+    expect(outageMetrics).toContain('slipway_beats_total');
+    expect(outageMetrics, 'no old values').not.toContain('slipway_nodes{');
     await standby.promote();
     const promotedMs = performance.now();
     await until('the server to be ready', async () => (await fetch(`${server.url}/readyz`)).ok);
@@ -45,9 +45,9 @@ test('operations under way continue on the promoted standby, and nothing acknowl
       `ready ${readySeconds.toFixed(1)} s and operations done ${activeSeconds.toFixed(1)} s after the promotion (promised ${promisedSeconds} s)\n`,
     );
     expect(activeSeconds).toBeLessThanOrEqual(promisedSeconds);
-    await waitForStatus(client, before, 'active');
-    await release(client, before);
-    await waitForStatus(client, before, 'released');
+    await waitForStatus(client, firstId, 'active');
+    await release(client, firstId);
+    await waitForStatus(client, firstId, 'released');
     const { allocations } = await client.call('overview-get', {});
     expect(allocations).toMatchObject({ active: machines, released: 1 });
     const verdicts = await standby.query(`select summary from evidence where kind in ('node.offline', 'node.failed')`);

@@ -12,27 +12,27 @@ import { until } from '../support/until.ts';
 const run = promisify(execFile);
 
 /** Mounts a small disk in memory. Returns undefined where this process may not mount. */
-async function smallDisk(): Promise<string | undefined> {
+async function mountSmallDisk(): Promise<string | undefined> {
   const directory = await mkdtemp(join(tmpdir(), 'slipway-small-disk-'));
-  const mounted = await run('mount', ['-t', 'tmpfs', '-o', 'size=300m,mode=711', 'none', directory]).then(
+  const isMounted = await run('mount', ['-t', 'tmpfs', '-o', 'size=300m,mode=711', 'none', directory]).then(
     () => true,
     () => false,
   );
   onTestFinished(async () => {
-    if (mounted) await run('umount', [directory]);
+    if (isMounted) await run('umount', [directory]);
     await rm(directory, { recursive: true, force: true });
   });
-  return mounted ? directory : undefined;
+  return isMounted ? directory : undefined;
 }
 
-const readinessOf = async (url: string) => {
+const readReadiness = async (url: string) => {
   const reply = await fetch(`${url}/readyz`);
   const { checks } = (await reply.json()) as { checks: { database: { state: string; detail: string | null } } };
   return { status: reply.status, ...checks.database };
 };
 
 test('a full disk makes the server unready until there is space again', async () => {
-  const directory = await smallDisk();
+  const directory = await mountSmallDisk();
   if (directory === undefined) {
     process.stderr.write('not tested with a full disk: this process may not mount\n');
     expect(process.env.CI, 'CI must be able to mount').not.toBe('true');
@@ -41,17 +41,17 @@ test('a full disk makes the server unready until there is space again', async ()
   const database = await postgresIn(directory);
   const server = await spawnServer({ database_url: database.url });
   try {
-    const becomes = (state: string) =>
+    const waitForState = (state: string) =>
       until(`the state ${state}`, async () => {
-        const readiness = await readinessOf(server.url);
+        const readiness = await readReadiness(server.url);
         return readiness.state === state ? readiness : undefined;
       });
-    await becomes('ok');
+    await waitForState('ok');
     const filler = join(directory, 'filler');
     await expect(run('dd', ['if=/dev/zero', `of=${filler}`, 'bs=1M'])).rejects.toThrow('No space left');
-    expect(await becomes('disk_full')).toMatchObject({ status: 503, detail: 'the disk of the database is full' });
+    expect(await waitForState('disk_full')).toMatchObject({ status: 503, detail: 'the disk of the database is full' });
     await rm(filler);
-    expect(await becomes('ok')).toMatchObject({ status: 200 });
+    expect(await waitForState('ok')).toMatchObject({ status: 200 });
   } finally {
     await server.stop();
   }

@@ -44,7 +44,7 @@ n=$(cat count 2>/dev/null || echo 0)
 while [ ! -e enough ]; do n=$((n+1)); echo "count $n" || exit 1; echo $n > count; done
 echo final; sleep 60`;
 
-let first: SpawnedServer;
+let firstServer: SpawnedServer;
 let server: SpawnedServer;
 let db: DatabaseConnection;
 let bench: AgentBench;
@@ -52,16 +52,16 @@ let port: number;
 
 beforeAll(async () => {
   port = await freePort();
-  first = await spawnServer({ port });
-  server = first;
-  db = await openDatabaseConnection(first.database_url);
+  firstServer = await spawnServer({ port });
+  server = firstServer;
+  db = await openDatabaseConnection(firstServer.database_url);
   bench = agentBench();
 });
 afterAll(async () => {
   await bench?.clear();
   await db?.close();
-  if (server !== first) await server?.stop();
-  await first?.stop();
+  if (server !== firstServer) await server?.stop();
+  await firstServer?.stop();
 });
 
 async function readAllLines(id: string): Promise<LogLine[]> {
@@ -76,15 +76,15 @@ async function readAllLines(id: string): Promise<LogLine[]> {
 }
 
 it('stores every spooled line once and in order after kills of the agent and the server', async () => {
-  await first.client.call('pool-put', { params: { pool: 'writers' }, body: { driver: 'external' } });
-  const { token } = await first.client.call('join-token-create', { params: { pool: 'writers' } });
-  const unregistered = { enrollment_token: null, node_id: null, node_instance_id: null };
-  const config = { ...unregistered, join_token: token, server_url: first.url, command: ['/bin/sh', '-c', flood] };
+  await firstServer.client.call('pool-put', { params: { pool: 'writers' }, body: { driver: 'external' } });
+  const { token } = await firstServer.client.call('join-token-create', { params: { pool: 'writers' } });
+  const noIds = { enrollment_token: null, node_id: null, node_instance_id: null };
+  const config = { ...noIds, join_token: token, server_url: firstServer.url, command: ['/bin/sh', '-c', flood] };
   const dir = bench.dir();
   const countStored = () => db.countRows('select 1 from node_log_chunks cross join generate_series(1, lines)');
   const waitForLines = async () => {
-    const earlier = await countStored();
-    await until('200 more lines', async () => (await countStored()) > earlier + 200);
+    const earlierCount = await countStored();
+    await until('200 more lines', async () => (await countStored()) > earlierCount + 200);
   };
 
   const firstAgent = bench.start(dir, config);
@@ -97,7 +97,7 @@ it('stores every spooled line once and in order after kills of the agent and the
   await db.query(`${trapSql} ${lockSql}`);
   await until('an insert of lines to wait for the lock', async () => {
     if ((await db.countRows(waitingInsertsSql)) > 0) return true;
-    // Let inserts of longer transactions pass, because a kill of the server would undo them.
+    // Inserts of longer transactions may pass, because a kill of the server would undo them.
     await db.query(`${unlockSql}; ${lockSql}`);
     return false;
   });
@@ -109,8 +109,8 @@ it('stores every spooled line once and in order after kills of the agent and the
   secondAgent.kill('SIGKILL');
   await secondAgent.exit;
   bench.start(dir, config);
-  server = await spawnServer({ beside: first, port });
-  await rm(first.data_dir, { recursive: true, force: true });
+  server = await spawnServer({ beside: firstServer, port });
+  await rm(firstServer.data_dir, { recursive: true, force: true });
   await waitForLines();
   writeFileSync(join(dir, 'enough'), '');
 

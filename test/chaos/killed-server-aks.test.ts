@@ -31,7 +31,7 @@ interface KillPoint {
 
 describe('kill -9 in each step of an AKS cluster', () => {
   let arm: Arm;
-  let first: SpawnedServer;
+  let firstServer: SpawnedServer;
   let server: SpawnedServer;
   let db: DatabaseConnection;
   let trap: Trap;
@@ -39,16 +39,16 @@ describe('kill -9 in each step of an AKS cluster', () => {
 
   beforeAll(async () => {
     arm = await startArm();
-    first = await spawnServer({ env: arm.environment() });
-    server = first;
-    db = await openDatabaseConnection(first.database_url);
+    firstServer = await spawnServer({ env: arm.environment() });
+    server = firstServer;
+    db = await openDatabaseConnection(firstServer.database_url);
     trap = await buildTrap(db);
-    await declarePool(first.client, 'clusters', { driver: 'aks', spec: clusterSpec(arm) });
+    await declarePool(firstServer.client, 'clusters', { driver: 'aks', spec: clusterSpec(arm) });
   });
   afterAll(async () => {
     await db?.close();
-    if (server !== first) await server?.stop();
-    await first?.stop();
+    if (server !== firstServer) await server?.stop();
+    await firstServer?.stop();
     await arm?.stop();
   });
 
@@ -94,9 +94,9 @@ describe('kill -9 in each step of an AKS cluster', () => {
       await point.reached();
       await server.kill();
       await point.clear?.();
-      if (server !== first) await rm(server.data_dir, { recursive: true, force: true });
+      if (server !== firstServer) await rm(server.data_dir, { recursive: true, force: true });
       await points[index + 1]?.prepare();
-      server = await spawnServer({ beside: first, env: arm.environment() });
+      server = await spawnServer({ beside: firstServer, env: arm.environment() });
     }
   };
 
@@ -138,7 +138,7 @@ describe('kill -9 in each step of an AKS cluster', () => {
     ];
     await killAtEach(points, () => release(server.client, id));
     await waitForStatus(server.client, id, 'released');
-    await expectNothingLeft(db, first.nodes_dir, 1);
+    await expectNothingLeft(db, firstServer.nodes_dir, 1);
     expect(arm.resources(), 'resources left in Azure').toEqual([]);
     expect(await db.countEvidence(id, 'allocation.released')).toBe(1);
     expect(await db.countEvidence(id, 'proof.absent')).toBeGreaterThan(0);
@@ -154,7 +154,7 @@ describe('kill -9 in each step of an AKS cluster', () => {
     );
     arm.release();
     await waitForStatus(server.client, id, 'released');
-    await expectNothingLeft(db, first.nodes_dir, 1);
+    await expectNothingLeft(db, firstServer.nodes_dir, 1);
     expect(arm.resources(), 'resources left in Azure').toEqual([]);
     expect(await db.countEvidence(id, 'allocation.active')).toBe(0);
     expect(requestsTo('POST', paths.abort).filter(({ status }) => status < 300)).toHaveLength(1);

@@ -45,11 +45,11 @@ const findStagesWithoutKill = async (db: DatabaseConnection, kind: string, point
   return stages.map(({ name }) => name).filter((name) => !points.some((point) => point.startsWith(`${name}:`)));
 };
 
-/** Goes stale so late that the node stays online while a busy machine starts the next server. */
+/** The stale time is so long that no node goes offline while a busy host starts the next server. */
 const heartbeat = { interval_seconds: 2, stale_after_seconds: 600 };
 
 describe('kill -9 in each step', () => {
-  let first: SpawnedServer;
+  let firstServer: SpawnedServer;
   let server: SpawnedServer;
   let db: DatabaseConnection;
   let trap: Trap;
@@ -60,28 +60,28 @@ describe('kill -9 in each step', () => {
 
   beforeAll(async () => {
     port = await freePort();
-    first = await spawnServer({ port });
-    server = first;
-    db = await openDatabaseConnection(first.database_url);
+    firstServer = await spawnServer({ port });
+    server = firstServer;
+    db = await openDatabaseConnection(firstServer.database_url);
     trap = await buildTrap(db);
     launches = watchLaunches(db.installation_id);
-    await declarePool(first.client, 'killed', { heartbeat });
+    await declarePool(firstServer.client, 'killed', { heartbeat });
   });
   afterAll(async () => {
     launches?.stop();
     await db?.close();
-    if (server !== first) await server?.stop();
-    await first?.stop();
+    if (server !== firstServer) await server?.stop();
+    await firstServer?.stop();
   });
 
   const killInTrap = async () => {
     await trap.sprung();
     await server.kill();
     await trap.clear('killed');
-    if (server !== first) await rm(server.data_dir, { recursive: true, force: true });
+    if (server !== firstServer) await rm(server.data_dir, { recursive: true, force: true });
   };
   const restart = async () => {
-    server = await spawnServer({ beside: first, port });
+    server = await spawnServer({ beside: firstServer, port });
   };
   /**
    * Sets each trap before the operation can reach it: before the request, or while no server runs.
@@ -118,7 +118,7 @@ describe('kill -9 in each step', () => {
   it('tears the machine down once, with proof, although the server is killed in each step of the release', async () => {
     await killAtEach(releasePoints, () => release(server.client, allocation_id));
     await waitForStatus(server.client, allocation_id, 'released');
-    await expectNothingLeft(db, first.nodes_dir, 1);
+    await expectNothingLeft(db, firstServer.nodes_dir, 1);
 
     expect(await findStagesWithoutKill(db, 'allocation-release', releasePoints)).toEqual([]);
     expect(await db.countEvidence(allocation_id, 'allocation.released')).toBe(1);

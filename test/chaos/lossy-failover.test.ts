@@ -1,6 +1,6 @@
 /**
  * An asynchronous standby lags, and the primary dies: acknowledged commits are lost. The server
- * notices, reads everything again and serves on without a restart.
+ * notices, reads everything again and keeps serving without a restart.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import type { IngestWatch } from '../../src/sweeps/runner/ingest.ts';
@@ -26,7 +26,7 @@ const follow = (server: TestServer, cursor?: string) =>
 const waitForPool = (reader: EventReader, pool: string) =>
   reader.waitFor(`the fact about ${pool}`, ({ data }) => JSON.stringify(data).includes(pool));
 
-test(`serves on after ${failovers} failovers that lose commits`, { timeout: 600_000 }, async () => {
+test(`keeps serving after ${failovers} failovers that lose commits`, { timeout: 600_000 }, async () => {
   const postgres = await replicatedPostgres();
   onTestFinished(() => postgres.stop());
   let ingest: IngestWatch | undefined;
@@ -49,12 +49,12 @@ test(`serves on after ${failovers} failovers that lose commits`, { timeout: 600_
     await postgres.cutOff();
     await declare(server, `lost-${round}`);
     await waitForPool(reader, `lost-${round}`);
-    const lost = reader.lastId();
+    const lostCursor = reader.lastId();
 
     await postgres.failOver();
-    const former = reader;
-    await until('the stream to end', former.ended);
-    reader = await follow(server, lost);
+    const formerReader = reader;
+    await until('the stream to end', formerReader.ended);
+    reader = await follow(server, lostCursor);
     await reader.waitFor('the reset', ({ name }) => name === 'reset');
     await declare(server, `after-${round}`);
     await waitForPool(reader, `after-${round}`);

@@ -1,4 +1,4 @@
-/** A server with an external database needs no directory that it can write. */
+/** A server with an external database needs no writable directory. */
 import { chmod, chown, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,29 +8,29 @@ import { openKeyRing } from '../../src/base/credentials/key-ring.ts';
 import { createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { isRoot, nobodyUid } from '../support/run/embedded-owners.ts';
+import { isRoot, nobodyUid } from '../support/run/embedded-servers.ts';
 import { spawnMain, spawnProgram } from '../support/server.ts';
 
 const admin_token = 'a-token-that-only-the-environment-has';
 
 let directory: string;
-let closed: string;
+let unwritableDirectory: string;
 let key_file: string;
 let database: TestDatabase;
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'slipway-read-only-'));
   await chmod(directory, 0o755);
-  closed = join(directory, 'closed');
-  await mkdir(closed);
+  unwritableDirectory = join(directory, 'closed');
+  await mkdir(unwritableDirectory);
   key_file = join(directory, 'keys.json');
   openKeyRing(key_file, systemClock);
   if (isRoot) await chown(key_file, nobodyUid, nobodyUid);
-  await chmod(closed, 0o555);
+  await chmod(unwritableDirectory, 0o555);
   database = await testDatabase();
 });
 afterEach(async () => {
   await database.drop();
-  await chmod(closed, 0o755);
+  await chmod(unwritableDirectory, 0o755);
   await rm(directory, { recursive: true });
 });
 
@@ -45,14 +45,14 @@ const commandLine = (...more: string[]) => [
   '--port',
   '0',
   '--data-dir',
-  join(closed, 'data'),
+  join(unwritableDirectory, 'data'),
   '--database-url',
   addressOverTcp(),
   ...more,
 ];
-/** Root may write everywhere, so a root of the tests starts the server as another account. */
+/** Root may write everywhere, so tests that run as root start the server as another account. */
 const optionsWith = (env: { SLIPWAY_ADMIN_TOKEN?: string }) => ({
-  env: { HOME: closed, ...env },
+  env: { HOME: unwritableDirectory, ...env },
   ...(isRoot && { account: { uid: nobodyUid, gid: nobodyUid } }),
 });
 
@@ -66,7 +66,7 @@ it('starts with a key file and an admin token, and writes nothing', async () => 
   expect((await client.call('node-list', {})).items).toEqual([]);
   await server.end('SIGTERM');
   expect(await server.ended).toBe(0);
-  expect(await readdir(closed)).toEqual([]);
+  expect(await readdir(unwritableDirectory)).toEqual([]);
 });
 
 it.for([
@@ -76,6 +76,6 @@ it.for([
   const server = spawnProgram(commandLine(...args()), optionsWith(env));
   expect(await server.ended).toBe(2);
   expect(server.output()).toMatch(remedy);
-  expect(server.output()).toContain(closed);
+  expect(server.output()).toContain(unwritableDirectory);
   expect(server.output()).not.toMatch(/^\s+at /m);
 });

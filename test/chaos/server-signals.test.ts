@@ -24,7 +24,7 @@ afterEach(() => rm(directory, { recursive: true, force: true }));
 
 const postmasterPid = () => findPostmaster(join(directory, 'data', 'postgres'))?.pid;
 
-async function settingsOf(server: SpawnedMain) {
+async function readSettingsOf(server: SpawnedMain) {
   const token = (await readFile(join(directory, 'data', 'admin.token'), 'utf8')).trim();
   const { decides_by } = await createClient({ base_url: server.url, token, addresses: routes }).call(
     'settings-get',
@@ -51,14 +51,14 @@ describe('SIGHUP', () => {
   };
 
   it('reloads the settings file, and names what needs a restart', async () => {
-    expect((await settingsOf(server)).budgets).toEqual({ provision_seconds: 111 });
+    expect((await readSettingsOf(server)).budgets).toEqual({ provision_seconds: 111 });
     const text = await reload(
       'budgets: { provision_seconds: 222 }\ndrift: { every_seconds: 7 }\nlogs: { most_bytes_per_node: 2000000 }\n',
       /in use after a restart/,
     );
     expect(text).toContain('"changed":["budgets","drift"]');
     expect(text).toContain('"needs_restart":["logs"]');
-    const { budgets, drift } = await settingsOf(server);
+    const { budgets, drift } = await readSettingsOf(server);
     expect(budgets).toEqual({ provision_seconds: 222 });
     expect(drift).toMatchObject({ every_seconds: 7 });
     expect(postmasterPid()).toBe(pid);
@@ -66,10 +66,10 @@ describe('SIGHUP', () => {
     for (const line of server.stdout().trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('message');
   });
 
-  it('keeps the settings if the file has a mistake', async () => {
+  it('keeps the settings if the new file is invalid', async () => {
     const text = await reload('budgets: { provision_seconds: soon }\n', /cannot be used/);
     expect(text).toContain('/budgets/provision_seconds');
-    expect((await settingsOf(server)).budgets).toEqual({ provision_seconds: 111 });
+    expect((await readSettingsOf(server)).budgets).toEqual({ provision_seconds: 111 });
     expect(isProcessAlive(pid ?? 0)).toBe(true);
   });
 });

@@ -22,7 +22,7 @@ afterEach(async () => {
 
 const dataDir = (name = 'data') => ['--data-dir', join(directory, name), '--port', '0'];
 
-it.for<[why: string, change: (url: URL) => unknown, what: RegExp, remedy: RegExp]>([
+it.for<[fault: string, change: (url: URL) => unknown, reason: RegExp, remedy: RegExp]>([
   [
     'a wrong password',
     (url) => {
@@ -63,26 +63,26 @@ it.for<[why: string, change: (url: URL) => unknown, what: RegExp, remedy: RegExp
     /the database does not answer: .*ECONNREFUSED/,
     /host and port/,
   ],
-])('%s', async ([, change, what, remedy]) => {
+])('names %s and its remedy', async ([, change, reason, remedy]) => {
   const url = new URL(database.url);
   url.search = '';
   await change(url);
   const server = spawnProgram([...dataDir(), '--database-url', url.href]);
   expect(await server.ended).toBe(1);
-  expect(server.output()).toMatch(what);
+  expect(server.output()).toMatch(reason);
   expect(server.output()).toMatch(remedy);
   expect(server.output()).not.toMatch(/^\s+at /m);
   expect(server.stdout()).toBe('');
 });
 
-it('a copy of a data directory whose server runs', async () => {
+it('refuses a copy of a data directory whose server runs, and names that server', async () => {
   const first = await spawnMain(dataDir());
   await first.end('SIGTERM');
-  // Keeps the owner, which PostgreSQL checks.
+  // `cp -a` keeps the owner of the files, which PostgreSQL checks.
   execFileSync('cp', ['-a', join(directory, 'data'), join(directory, 'copy')]);
-  const again = await spawnMain(dataDir());
+  const restartedServer = await spawnMain(dataDir());
   const copy = spawnProgram(dataDir('copy'));
   expect(await copy.ended).toBe(1);
-  expect(copy.output()).toContain(`process ${again.child.pid} on ${join(directory, 'data')}`);
-  await again.end('SIGTERM');
+  expect(copy.output()).toContain(`process ${restartedServer.child.pid} on ${join(directory, 'data')}`);
+  await restartedServer.end('SIGTERM');
 });

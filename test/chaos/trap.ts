@@ -27,8 +27,8 @@ export interface Trap {
   /** Resolves when a server is stopped at this step. */
   sprung(): Promise<void>;
   /**
-   * Lets servers pass again. Ends the waiting insert of a killed server, so that its record is
-   * never stored.
+   * Removes the trap, so that servers continue. Ends the waiting insert of a killed server, so that
+   * its record is never stored.
    */
   clear(state: 'killed' | 'frozen'): Promise<void>;
 }

@@ -28,8 +28,8 @@ import { buildTrap } from './trap.ts';
 const promisedSeconds = 30;
 
 /** The server that created the database. */
-let elder: SpawnedServer;
-let younger: SpawnedServer;
+let olderReplica: SpawnedServer;
+let youngerReplica: SpawnedServer;
 let db: DatabaseConnection;
 let launches: LaunchWatch;
 let gates: string;
@@ -49,10 +49,10 @@ const startServer = async (beside?: SpawnedServer) => {
 // no open gate to the next test.
 beforeEach(async () => {
   gates = await mkdtemp(join(tmpdir(), 'slipway-gates-'));
-  elder = await startServer();
-  db = await openDatabaseConnection(elder.database_url);
+  olderReplica = await startServer();
+  db = await openDatabaseConnection(olderReplica.database_url);
   launches = watchLaunches(db.installation_id);
-  younger = await startServer(elder);
+  youngerReplica = await startServer(olderReplica);
 });
 afterEach(async () => {
   launches?.stop();
@@ -102,8 +102,8 @@ async function findOwnAllocations(server: SpawnedServer, provisions: string[], r
   const replica_id = await readReplicaId(server);
   for (let extra = 0; extra < 12; extra++) {
     const operations = await waitForSteps(provisions, releases);
-    const own = operations.filter((operation) => operation.replica_id === replica_id);
-    if (own.length > 0) return own.map(({ allocation_id }) => allocation_id);
+    const ownOperations = operations.filter((operation) => operation.replica_id === replica_id);
+    if (ownOperations.length > 0) return ownOperations.map(({ allocation_id }) => allocation_id);
     provisions.push(await allocate(server.client, 'slow'));
   }
   throw new Error('the server to be killed never ran an operation');
@@ -118,11 +118,13 @@ const expectOneProcessEach = () => {
 };
 
 it('shows a change through one replica on the other, also on its event stream', async () => {
-  const stream = await fetch(younger.client.address('stream-open'), { headers: younger.client.headers() });
+  const stream = await fetch(youngerReplica.client.url('stream-open'), {
+    headers: youngerReplica.client.headers(),
+  });
   const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
-  const id = await allocate(elder.client, 'local');
-  expect((await readAllocation(younger.client, id)).allocation_id).toBe(id);
-  await waitForStatus(younger.client, id, 'active');
+  const id = await allocate(olderReplica.client, 'local');
+  expect((await readAllocation(youngerReplica.client, id)).allocation_id).toBe(id);
+  await waitForStatus(youngerReplica.client, id, 'active');
   let text = '';
   await until(
     'the event on the stream of the other replica',
@@ -133,14 +135,14 @@ it('shows a change through one replica on the other, also on its event stream', 
     { seconds: 60, every_ms: 1 },
   );
   await reader?.cancel();
-  await release(younger.client, id);
-  await waitForStatus(elder.client, id, 'released');
-  await expectNothingLeft(db, elder.nodes_dir, 2);
+  await release(youngerReplica.client, id);
+  await waitForStatus(olderReplica.client, id, 'released');
+  await expectNothingLeft(db, olderReplica.nodes_dir, 2);
 });
 
 describe.each([
-  { killed: 'the younger', victim: () => younger, survivor: () => elder },
-  { killed: 'the elder', victim: () => elder, survivor: () => younger },
+  { killed: 'the younger', victim: () => youngerReplica, survivor: () => olderReplica },
+  { killed: 'the elder', victim: () => olderReplica, survivor: () => youngerReplica },
 ])('kill -9 of $killed replica during provisions and releases', ({ killed, victim, survivor }) => {
   const releaseCount = 6;
 
@@ -157,7 +159,7 @@ describe.each([
       provisions.push(await allocate(dying.client, 'slow'));
       await release(dying.client, id);
     }
-    const orphaned = await findOwnAllocations(dying, provisions, releases);
+    const orphanedAllocations = await findOwnAllocations(dying, provisions, releases);
 
     await dying.kill();
     const killedMs = performance.now();
@@ -167,15 +169,15 @@ describe.each([
     await waitForOperations(db);
     const seconds = secondsSince(killedMs);
     console.log(
-      `${orphaned.length} of ${provisions.length + releases.length} operations taken over; all finished ${seconds.toFixed(1)} s after kill -9 of ${killed} replica (promised: ${promisedSeconds} s)`,
+      `${orphanedAllocations.length} of ${provisions.length + releases.length} operations taken over; all finished ${seconds.toFixed(1)} s after kill -9 of ${killed} replica (promised: ${promisedSeconds} s)`,
     );
     await expectOnceEach('allocation.active', provisions);
     await expectOnceEach('allocation.released', releases);
-    await expectOnceEach('operation.taken_over', orphaned);
+    await expectOnceEach('operation.taken_over', orphanedAllocations);
 
     await Promise.all(provisions.map((id) => release(living.client, id)));
     await waitForStatuses(living.client, provisions, 'released');
-    await expectNothingLeft(db, elder.nodes_dir, 1);
+    await expectNothingLeft(db, olderReplica.nodes_dir, 1);
     expectOneProcessEach();
   }, 180_000);
 });
@@ -184,13 +186,16 @@ it('makes a frozen replica exit without further changes when it resumes', async 
   const trap = await buildTrap(db);
   // The trap stops the launch step when the machine runs and the replica is about to record it.
   await trap.set('launch:ensure:1');
-  const id = await allocate(elder.client, 'local');
+  const id = await allocate(olderReplica.client, 'local');
   await trap.sprung();
   const [operation] = await db.query<{ replica_id: string }>(
     'select replica_id from operations where allocation_id = $1',
     [id],
   );
-  const [frozen, living] = operation?.replica_id === (await readReplicaId(elder)) ? [elder, younger] : [younger, elder];
+  const [frozen, living] =
+    operation?.replica_id === (await readReplicaId(olderReplica))
+      ? [olderReplica, youngerReplica]
+      : [youngerReplica, olderReplica];
   process.kill(frozen.pid, 'SIGSTOP');
   await trap.clear('frozen');
   await until('the other replica to finish', async () => (await db.countEvidence(id, 'operation.succeeded')) === 1, {
@@ -208,7 +213,7 @@ it('makes a frozen replica exit without further changes when it resumes', async 
   expect(frozen.output()).toContain('declared this one dead');
   await release(living.client, id);
   await waitForStatus(living.client, id, 'released');
-  await expectNothingLeft(db, elder.nodes_dir, 1);
+  await expectNothingLeft(db, olderReplica.nodes_dir, 1);
   await expectOnceEach('allocation.active', [id]);
   await expectOnceEach('allocation.released', [id]);
   expectOneProcessEach();

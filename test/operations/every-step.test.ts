@@ -1,8 +1,9 @@
 /**
- * Runs every step of every operation with every fault: the replica dies before the step, or after
- * the step's effect but before its record; the step fails until its retries end; the step runs
- * twice. The outcome must be one that the tables allow, no machine may be launched twice or left
- * behind, and the invariants of the model must hold.
+ * Runs each step of every operation, in the first case that reaches it, with each fault that it can
+ * have: the replica dies before the step, or after the step's effect but before its record; the
+ * step fails until its retries end; the step runs twice. Every case must settle (`isSettled` in
+ * support/cases.ts), no machine may be left without an owner, and the invariants of the model must
+ * hold. After a crash or a repetition the outcome must equal that without the fault.
  *
  * The test covers every operation in src/operations/registry.ts. In every situation of
  * support/situations.ts it requests every allowed action. The resulting operations first run
@@ -43,7 +44,7 @@ beforeAll(async () => {
   faultFreeCases = await runCases(await findAllowedCases());
 });
 
-test('the cases keep the order of the tables, so that every run tries a step in the same case', () => {
+test('the cases keep the order of `situations` and `requests`, so that each test run injects a step’s faults into the same case', () => {
   const names = faultFreeCases.map(({ situation, request }) => `${situation.name} / ${request.name}`);
   const tableOrder = situations.flatMap((situation) =>
     requests.map((request) => `${situation.name} / ${request.name}`),
@@ -53,15 +54,15 @@ test('the cases keep the order of the tables, so that every run tries a step in 
 
 test('a situation and a request lead to every registered operation', () => {
   const startedKinds = new Set(faultFreeCases.flatMap(({ runs }) => runs.map(({ kind }) => kind)));
-  const missing = registeredKinds().filter((kind) => !startedKinds.has(kind));
-  expect(missing, 'operations without a situation and a request in support/situations.ts').toEqual([]);
+  const missingKinds = registeredKinds().filter((kind) => !startedKinds.has(kind));
+  expect(missingKinds, 'operations without a situation and a request in support/situations.ts').toEqual([]);
 });
 
-test('without faults, every operation ends in a status that the tables allow', () => {
+test('without faults, every case settles and keeps the invariants', () => {
   expect(findProblems(faultFreeCases, faultFreeCases).join('\n\n')).toBe('');
 });
 
-describe('every operation ends in an allowed status if one of its steps has the fault', () => {
+describe('every case settles and keeps the invariants if one step has the fault', () => {
   let cases: EndedCase[];
   beforeAll(async () => {
     cases = await runCases(planFaults(faultFreeCases));
@@ -86,7 +87,7 @@ describe('the test fails', () => {
       ),
     ).filter(({ target }) => target && step.test(target.record.step) && faults.includes(target.fault));
   const releaseOfActive: [string, string] = ['an active allocation', 'release (allocation)'];
-  const problemsOf = async (cases: Case[], brokenParts: BrokenParts = {}) => {
+  const runAndFindProblems = async (cases: Case[], brokenParts: BrokenParts = {}) => {
     expect(cases.length, 'number of cases').toBeGreaterThan(0);
     return findProblems(faultFreeCases, await runCases(cases, brokenParts)).join('\n\n');
   };
@@ -94,14 +95,14 @@ describe('the test fails', () => {
   test('if steps ignore the receipts of their effects', async () => {
     const cases = casesFor(releaseOfActive, /:ask$/, ['crash after the effect', 'repetition']);
     defects.ignoresReceipts = true;
-    const problems = await problemsOf(cases).finally(() => {
+    const problems = await runAndFindProblems(cases).finally(() => {
       defects.ignoresReceipts = false;
     });
     expect(problems).toMatch(/clean:agent:1:ask, crash after the effect.*2 × task release\.clean/s);
     expect(problems).toMatch(/clean:agent:1:ask, repetition.*2 × task release\.clean/s);
   });
 
-  test('if a machine is launched without the tag by which the driver finds the machine again', async () => {
+  test('if each launch call tags the machine with another instance id, so that the driver does not find it again', async () => {
     const cases = casesFor(['an empty pool', 'allocate'], /^launch:ensure:1$/);
     let calls = 0;
     const driver: BrokenParts['driver'] = (original) => ({
@@ -109,13 +110,13 @@ describe('the test fails', () => {
       ensure: (target) =>
         original.ensure({ ...target, node_instance_id: `${target.node_instance_id}-${calls++}` as never }),
     });
-    expect(await problemsOf(cases, { driver, max_ticks: 40 })).toMatch(/upstream without an owner/);
+    expect(await runAndFindProblems(cases, { driver, max_ticks: 40 })).toMatch(/upstream without an owner/);
   });
 
   test('if the rule that retries releases is missing', async () => {
     const cases = casesFor(releaseOfActive, /^clean:destroy/);
     const sweeps: BrokenParts['sweeps'] = (original) => original.filter(({ name }) => name !== 'release-retry');
-    expect(await problemsOf(cases, { sweeps, max_ticks: 40 })).toMatch(
+    expect(await runAndFindProblems(cases, { sweeps, max_ticks: 40 })).toMatch(
       /failures until the retries end.*does not settle.*release_failed/s,
     );
   });

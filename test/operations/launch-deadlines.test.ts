@@ -18,7 +18,7 @@ import type { Driver } from '../../src/drivers/driver.ts';
 import type { RecordedStepError } from '../../src/lifecycle/findings/launch-blame.ts';
 import { bringUpPlan } from '../../src/operations/provision/provision-plan.ts';
 import { openDrivers } from '../../src/server/open-drivers.ts';
-import { claimExecution, type Executor } from '../../src/store/operations/executions.ts';
+import { becomeExecutor, type Executor } from '../../src/store/operations/executions.ts';
 import { publishProgress } from '../../src/store/operations/publish-progress.ts';
 import { queueOperation } from '../../src/store/operations/queue-operation.ts';
 import { registerReplica } from '../../src/store/operations/replicas.ts';
@@ -122,7 +122,7 @@ async function runUntilPhase(
   progress: { message: string; error?: RecordedStepError | null },
 ): Promise<void> {
   const now = fixture.start;
-  await claimExecution(fixture.db, run, executor, now);
+  await becomeExecutor(fixture.db, run, executor, now);
   await startStep(fixture.db, run, 'launch', 1, executor, now);
   await reachPhase(fixture.db, run, 'launch', phase, executor, now);
   await publishProgress(fixture.db, run, progress, executor, now);
@@ -141,7 +141,7 @@ async function decideDeadline(node_id: NodeId) {
 
 const launchSteps = Object.entries(phaseOwners).flatMap(([driver, steps]) => {
   // An agentless machine has left `provisioning` when it reaches the last phase.
-  const agentless = drivers.get(driver)?.supervision === 'observe';
+  const agentless = drivers.get(driver)?.supervision === 'agentless';
   const names = Object.keys(steps);
   const stepsInProvisioning = agentless ? names.slice(0, -1) : names;
   return driver === 'external'

@@ -93,10 +93,10 @@ withOutsider('agentfield-oldest', ({ place }) => {
       await first.end('SIGTERM');
       await waitForStatus(id, 'offline', first);
       const second = await start(sdk, id, port, shortStaleSeconds);
-      const returned = await waitForStatus(id, 'ready', second);
-      expect(returned.node_id).toBe(node_id);
+      const returnedNode = await waitForStatus(id, 'ready', second);
+      expect(returnedNode.node_id).toBe(node_id);
       // The second process registered itself and did not inherit the first one's ready report.
-      expect(returned.registered_at).not.toBe(registered_at);
+      expect(returnedNode.registered_at).not.toBe(registered_at);
       await second.end('SIGTERM');
       await waitForStatus(id, 'offline', second);
     },

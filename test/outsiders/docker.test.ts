@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeDriver, handle } from '../../src/drivers/conformance.ts';
 import { labelNames } from '../../src/drivers/docker/labels.ts';
-import { describeContainerDeadlines, describeContainers, stageWith } from '../scenarios/support/containers.ts';
+import { containerHost, describeContainerDeadlines, describeContainers } from '../scenarios/support/containers.ts';
 import { allocate, release, waitForStatus } from '../support/allocations.ts';
 import { type DatabaseConnection, openDatabaseConnection } from '../support/database-connection.ts';
 import { dockerFixture } from '../support/docker/docker-fixture.ts';
@@ -22,20 +22,20 @@ withOutsider(
   ({ place }) => {
     if (isWhole)
       describe('with Docker defaults', () => {
-        const stage = stageWith(dockerdIn(place, { live_restore: false }));
-        describeContainers(stage, 20, []);
-        describeContainerDeadlines(stage);
-        describeDriver('docker', async () => dockerFixture(stage.engine));
+        const host = containerHost(dockerdIn(place, { live_restore: false }));
+        describeContainers(host, 20, []);
+        describeContainerDeadlines(host);
+        describeDriver('docker', async () => dockerFixture(host.engine));
       });
 
     // Containers keep running while the daemon is down, so a launch survives a kill of the daemon
     // at any moment.
     describe('with live restore', () => {
-      const stage = stageWith(dockerdIn(place, { live_restore: true }));
-      describeContainers(stage, share(1, 5), [], isWhole);
+      const host = containerHost(dockerdIn(place, { live_restore: true }));
+      describeContainers(host, share(1, 5), [], isWhole);
 
       it('restarts a container whose processes died while the daemon was down', async () => {
-        const { engine } = stage;
+        const { engine } = host;
         const fixture = dockerFixture(engine);
         const { target, done } = handle(fixture, fixture.withSpec({}));
         await done('ensure');
@@ -52,33 +52,37 @@ withOutsider(
         await fixture.close();
       });
 
-      let first: SpawnedServer;
+      let firstServer: SpawnedServer;
       let server: SpawnedServer;
       let db: DatabaseConnection;
       const replacements: SpawnedServer[] = [];
       beforeAll(async () => {
-        first = await spawnServer({ args: stage.args });
-        server = first;
-        db = await openDatabaseConnection(first.database_url);
-        const spec = { image: stage.engine.image, network: 'host' };
-        await first.client.call('pool-put', { params: { pool: 'containers' }, body: { driver: 'docker', spec } });
+        firstServer = await spawnServer({ args: host.args });
+        server = firstServer;
+        db = await openDatabaseConnection(firstServer.database_url);
+        const spec = { image: host.engine.image, network: 'host' };
+        await firstServer.client.call('pool-put', { params: { pool: 'containers' }, body: { driver: 'docker', spec } });
       });
       afterAll(async () => {
         await db?.close();
         for (const each of replacements.toReversed()) await each.stop();
-        await first?.stop();
+        await firstServer?.stop();
       });
-      const listContainers = () => stage.engine.containers({ [labelNames.installation_id]: db.installation_id });
+      const listContainers = () => host.engine.containers({ [labelNames.installation_id]: db.installation_id });
 
       const restart = {
         async server() {
           await server.kill();
-          server = await spawnServer({ args: stage.args, beside: first, port: Number(new URL(first.url).port) });
+          server = await spawnServer({
+            args: host.args,
+            beside: firstServer,
+            port: Number(new URL(firstServer.url).port),
+          });
           replacements.push(server);
         },
         async dockerd() {
-          await stage.engine.stop();
-          await stage.engine.start();
+          await host.engine.stop();
+          await host.engine.start();
         },
       };
 

@@ -23,7 +23,7 @@ const realVariables = [
 ];
 
 /** Commands of the image that the chart may name; umask is part of the shell. */
-const known = ['/bin/sh', 'umask', ...applets];
+const knownCommands = ['/bin/sh', 'umask', ...applets];
 
 withOutsider('helm', ({ place }) => {
   const chart = helmAt(place);
@@ -63,11 +63,11 @@ withOutsider('helm', ({ place }) => {
       expect(mounts.filter(({ name }) => !volumes.includes(name))).toEqual([]);
       expect(volumes.filter((name) => !mounts.some((mount) => mount.name === name))).toEqual([]);
       const variables = server.env.map(({ name, value = '' }) => `${name}=${value}`);
-      const named = [...server.args, ...variables].flatMap((each) => /=(\/.*)/.exec(each)?.[1] ?? []);
+      const namedPaths = [...server.args, ...variables].flatMap((each) => /=(\/.*)/.exec(each)?.[1] ?? []);
       const paths = server.volumeMounts.map(({ mountPath }) => mountPath);
-      expect(named.filter((path) => !paths.some((mount) => path === mount || path.startsWith(`${mount}/`)))).toEqual(
-        [],
-      );
+      expect(
+        namedPaths.filter((path) => !paths.some((mount) => path === mount || path.startsWith(`${mount}/`))),
+      ).toEqual([]);
       const writable = server.volumeMounts.filter(({ readOnly }) => !readOnly).map(({ mountPath }) => mountPath);
       expect(writable).toEqual(['/var/lib/slipway', '/tmp']);
     });
@@ -91,13 +91,13 @@ withOutsider('helm', ({ place }) => {
       expect(server.livenessProbe.httpGet.path).toBe(image.healthPath);
       const [shell, , script = ''] = pod.spec.initContainers?.[0]?.command ?? ['/bin/sh'];
       const programs = [...script.matchAll(/(?:^|; )(\w+)/g)].map(([, name]) => name);
-      expect([shell, ...programs].filter((name) => !known.includes(`${name}`))).toEqual([]);
+      expect([shell, ...programs].filter((name) => !knownCommands.includes(`${name}`))).toEqual([]);
     });
 
     it('refer to secrets and contain none', () => {
       expect(find('Secret')).toBeUndefined();
-      const written = server.env.filter(({ value }) => value !== undefined).map(({ name }) => name);
-      expect(written.filter((name) => !['HOME', 'SLIPWAY_KEY_FILE'].includes(name))).toEqual([]);
+      const literalVariables = server.env.filter(({ value }) => value !== undefined).map(({ name }) => name);
+      expect(literalVariables.filter((name) => !['HOME', 'SLIPWAY_KEY_FILE'].includes(name))).toEqual([]);
     });
 
     it('meet the restricted Pod Security Standard', () => {
@@ -148,7 +148,7 @@ withOutsider('helm', ({ place }) => {
       const { drain_seconds } = readSettings(server.args.slice(1), secrets);
       const noticedSeconds = server.readinessProbe.periodSeconds * server.readinessProbe.failureThreshold;
       if (valueSet === 'external' || valueSet === 'everything') expect(drain_seconds).toBeGreaterThan(noticedSeconds);
-      // On the embedded database nothing can continue while the pod drains.
+      // With the embedded database no other replica could continue the work, so there is no drain.
       else expect(drain_seconds).toBe(0);
       expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThan(drain_seconds + longestStopSeconds);
     });
@@ -203,7 +203,7 @@ withOutsider('helm', ({ place }) => {
     ]);
     // Kubernetes refuses 1.00065e+09, which means the same in YAML.
     for (const name of ['runAsUser', 'fsGroup']) expect(text).toContain(` ${name}: 1000650000\n`);
-    // --set keeps 1e3 as text, and turns 8 into a number.
+    // `--set` passes 1e3 as text, but would turn an integer such as 8 into a number.
     const settings = ['database.existingSecret=1e3', 'tls.existingSecret=2e3', 'serviceMonitor.ca.existingSecret=3e3'];
     const { pod: other, server: otherServer, find: findOther } = chart.render('numeric', settings);
     expect(otherServer.env.find(({ name }) => name === 'SLIPWAY_DATABASE_URL')?.valueFrom?.secretKeyRef.name).toBe(
@@ -282,24 +282,26 @@ withOutsider('helm', ({ place }) => {
 
     // One call for all manifests, because reading the schemas takes a second.
     it.each(share(kubernetesVersions.slice(-1), [...kubernetesVersions]))('fit all manifests, in %s', (version) => {
-      const rendered = valueSets.map((valueSet) => chart.render(valueSet));
-      const { status, stdout, stderr } = validate(rendered.map(({ text }) => text).join('\n---\n'), version);
+      const renderedCharts = valueSets.map((valueSet) => chart.render(valueSet));
+      const { status, stdout, stderr } = validate(renderedCharts.map(({ text }) => text).join('\n---\n'), version);
       expect(stderr).toBe('');
       expect(stdout).not.toMatch(/^(ERROR|FATAL)/m);
       expect(status).toBe(0);
-      // This kind is not one of Kubernetes itself. A test above checks its fields.
-      const known = rendered.flatMap(({ manifests }) => manifests).filter(({ kind }) => kind !== 'ServiceMonitor');
-      expect(stdout.match(/^INFO .* passed /gm)).toHaveLength(known.length);
+      // Kubernetes itself has no ServiceMonitor. A test above checks its fields.
+      const knownManifests = renderedCharts
+        .flatMap(({ manifests }) => manifests)
+        .filter(({ kind }) => kind !== 'ServiceMonitor');
+      expect(stdout.match(/^INFO .* passed /gm)).toHaveLength(knownManifests.length);
     });
 
     it('detect an unknown field and a wrong type', () => {
-      const spoiled = [{ readynessProbe: {} }, { args: 'serve' }].map((mistake) => {
+      const invalidManifests = [{ readynessProbe: {} }, { args: 'serve' }].map((invalidFields) => {
         const { deployment, server } = chart.render('external');
-        Object.assign(server, mistake);
+        Object.assign(server, invalidFields);
         return stringify(deployment);
       });
-      const { status, stdout } = validate(spoiled.join('---\n'), kubernetesVersions[1]);
-      expect(stdout.match(/^ERROR/gm)).toHaveLength(spoiled.length);
+      const { status, stdout } = validate(invalidManifests.join('---\n'), kubernetesVersions[1]);
+      expect(stdout.match(/^ERROR/gm)).toHaveLength(invalidManifests.length);
       expect(status).not.toBe(0);
     });
   });

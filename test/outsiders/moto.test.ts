@@ -25,7 +25,7 @@ const patience = { seconds: 120 };
 withOutsider('moto', ({ python, env }) => {
   let moto: ChildProcess;
   let ec2: EC2Client;
-  let first: SpawnedServer;
+  let firstServer: SpawnedServer;
   let server: SpawnedServer;
   let db: DatabaseConnection;
   const startedServers: SpawnedServer[] = [];
@@ -35,9 +35,9 @@ withOutsider('moto', ({ python, env }) => {
   const startServer = async () => {
     server = await spawnServer({
       env: serverEnv,
-      ...(first && { beside: first, port: Number(new URL(first.url).port) }),
+      ...(firstServer && { beside: firstServer, port: Number(new URL(firstServer.url).port) }),
     });
-    first ??= server;
+    firstServer ??= server;
     startedServers.unshift(server);
   };
 
@@ -66,8 +66,8 @@ withOutsider('moto', ({ python, env }) => {
   });
   afterAll(async () => {
     await db?.close();
-    for (const each of startedServers) if (each !== first) await each.stop();
-    await first?.stop();
+    for (const each of startedServers) if (each !== firstServer) await each.stop();
+    await firstServer?.stop();
     ec2?.destroy();
     moto?.kill('SIGKILL');
   });

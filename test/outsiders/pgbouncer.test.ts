@@ -5,7 +5,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { expect, inject, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { migrate } from '../../src/store/migrate.ts';
 import { allocate, declarePool, waitForStatus } from '../support/allocations.ts';
 import { emptyDatabase } from '../support/database.ts';
@@ -17,7 +17,7 @@ import { withOutsider } from './support/outsider.ts';
 type PoolMode = 'session' | 'transaction' | 'statement';
 const migrationLock = 7_213_001;
 
-async function connects(url: string): Promise<boolean> {
+async function canConnect(url: string): Promise<boolean> {
   const client = new Client({ connectionString: url });
   client.on('error', () => {});
   try {
@@ -33,13 +33,13 @@ async function connects(url: string): Promise<boolean> {
 
 withOutsider('pgbouncer', ({ place }) => {
   /** Returns the URL of an empty database behind PgBouncer, and its URL without PgBouncer. */
-  async function behindPgbouncer(mode: PoolMode, settings: string[] = []) {
+  async function startPgbouncer(mode: PoolMode, settings: string[] = []) {
     const database = await emptyDatabase();
     onTestFinished(() => database.drop());
     const directory = await mkdtemp(join(tmpdir(), 'slipway-pgbouncer-'));
     onTestFinished(() => rm(directory, { recursive: true, force: true }));
     await chmod(directory, 0o755);
-    const { username, password, port, pathname } = new URL(inject('postgresUrl') && database.url);
+    const { username, password, port, pathname } = new URL(database.url);
     const listenPort = await freePort();
     const name = pathname.slice(1);
     await writeFile(join(directory, 'users.txt'), `"${username}" "${password}"\n`);
@@ -74,12 +74,12 @@ withOutsider('pgbouncer', ({ place }) => {
       await once(child, 'exit');
     });
     const url = `postgres://${username}:${password}@127.0.0.1:${listenPort}/${name}`;
-    await until('PgBouncer to accept connections', () => connects(url), { seconds: 20 });
+    await until('PgBouncer to accept connections', () => canConnect(url), { seconds: 20 });
     return { url, direct: database.url };
   }
 
   it('in session mode: the server starts and provisions a machine', async () => {
-    const { url } = await behindPgbouncer('session');
+    const { url } = await startPgbouncer('session');
     const server = await spawnServer({ database_url: url });
     try {
       await declarePool(server.client, 'pool');
@@ -89,8 +89,8 @@ withOutsider('pgbouncer', ({ place }) => {
     }
   });
 
-  it('a migration leaves no lock behind in a session that the pooler keeps as it is', async () => {
-    const { url, direct } = await behindPgbouncer('session', ['server_reset_query =']);
+  it('a migration leaves no lock behind in a session that the pooler does not reset', async () => {
+    const { url, direct } = await startPgbouncer('session', ['server_reset_query =']);
     await migrate(url);
     const client = new Client({ connectionString: direct });
     await client.connect();
@@ -108,11 +108,11 @@ withOutsider('pgbouncer', ({ place }) => {
     ['transaction', 'pool_mode = transaction', []],
     ['transaction', 'pool_mode = transaction', ['server_round_robin = 1']],
     ['statement', 'pool_mode = statement', []],
-  ] as const)('in %s mode: the start is refused (%s, %j)', async (mode, says, settings) => {
-    const { url, direct } = await behindPgbouncer(mode, [...settings]);
-    const refused = spawnServer({ database_url: url });
-    await expect(refused).rejects.toThrow(says);
-    await expect(refused).rejects.toThrow('pool_mode = session');
+  ] as const)('in %s mode: the start is refused (%s, %j)', async (mode, message, settings) => {
+    const { url, direct } = await startPgbouncer(mode, [...settings]);
+    const start = spawnServer({ database_url: url });
+    await expect(start).rejects.toThrow(message);
+    await expect(start).rejects.toThrow('pool_mode = session');
     const client = new Client({ connectionString: direct });
     await client.connect();
     const { rows } = await client.query(`select to_regclass('schema_migrations') as migrated`);

@@ -31,7 +31,9 @@ for (const version of versions)
         let output = '';
         for (const stream of [run.stdout, run.stderr]) stream.on('data', (chunk) => (output += chunk));
         const code = await new Promise((resolve) => run.once('exit', resolve));
-        console.log(`PostgreSQL ${version}: ${/Tests .*/.exec(output)?.[0] ?? 'no summary of the tests'}`);
+        console.log(
+          `PostgreSQL ${version}: ${/Tests .*(?:passed|failed).*/.exec(output)?.[0] ?? 'no summary of the tests'}`,
+        );
         expect(code, output.slice(-6_000)).toBe(0);
       } finally {
         await external.stop();

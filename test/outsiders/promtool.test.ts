@@ -56,11 +56,11 @@ withOutsider('promtool', ({ place }) => {
         ...Object.values(alerts).map(({ expression }) => expression),
         ...panels.flatMap(({ series }) => Object.values(series)),
       ];
-      const named = expressions
+      const namedSweeps = expressions
         .flatMap((expression) => [...expression.matchAll(/sweep(?:=|!=|=~|!~)"(.+?)"/g)])
         .flatMap(([, names = '']) => names.split('|'));
-      expect(named.length).toBeGreaterThan(0);
-      expect(named.filter((name) => !sweeps.includes(name))).toEqual([]);
+      expect(namedSweeps.length).toBeGreaterThan(0);
+      expect(namedSweeps.filter((name) => !sweeps.includes(name))).toEqual([]);
     });
   });
 
@@ -93,8 +93,10 @@ withOutsider('promtool', ({ place }) => {
     it('notices an alert that always fires, and one that never does', { timeout: 400_000 }, () => {
       const names = share(Object.keys(alerts).slice(0, 3), Object.keys(alerts));
       const { tests, ...settings } = parse(readFileSync(join(folder, ruleTestsFile), 'utf8')) as RuleTests;
-      const chosen = tests.filter((each) => each.alert_rule_test.some(({ alertname }) => names.includes(alertname)));
-      writeFileSync(join(copy, ruleTestsFile), stringify({ ...settings, tests: chosen }));
+      const chosenTests = tests.filter((each) =>
+        each.alert_rule_test.some(({ alertname }) => names.includes(alertname)),
+      );
+      writeFileSync(join(copy, ruleTestsFile), stringify({ ...settings, tests: chosenTests }));
       for (const expression of ['vector(1)', 'vector(1) > 1']) {
         writeFileSync(join(copy, rulesFile), rules.replaceAll(/expr: .*/g, `expr: ${expression}`));
         const { status, stdout, stderr } = testRules();
@@ -115,14 +117,16 @@ withOutsider('promtool', ({ place }) => {
       return { status, stderr };
     };
     /** Grafana fills in its variables before it sends a query. */
-    const filled = (expression: string) =>
+    const fillVariables = (expression: string) =>
       expression.replaceAll('$__rate_interval', '5m').replaceAll('$instance', 'slipway-1:7070');
 
     it.each(Object.keys(dashboards))('have valid expressions in %s.json', (name) => {
       const dashboard = JSON.parse(readFileSync(join(folder, 'dashboards', `${name}.json`), 'utf8')) as {
         panels: { targets?: { expr: string }[] }[];
       };
-      const expressions = dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => filled(expr)));
+      const expressions = dashboard.panels.flatMap(({ targets = [] }) =>
+        targets.map(({ expr }) => fillVariables(expr)),
+      );
       expect(expressions.length).toBeGreaterThan(0);
       expect(checkExpressions(expressions)).toEqual({ status: 0, stderr: '' });
     });

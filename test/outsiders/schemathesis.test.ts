@@ -14,7 +14,7 @@ import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { isWhole, share, withOutsider } from './support/outsider.ts';
 
 const here = (name: string) => fileURLToPath(new URL(`./schemathesis/${name}`, import.meta.url));
-/** A share uses a fixed seed; the whole run uses a new one each time and prints it. */
+/** `npm test` uses a fixed seed. The whole run uses a new one each time, and prints it. */
 const seed = process.env.SLIPWAY_SEED ?? share('1', undefined);
 const wholeCases = 10_000;
 const maxMs = share(600_000, 3_600_000);
@@ -25,18 +25,18 @@ const phases = share(['fuzzing'], ['coverage', 'fuzzing']);
  */
 const checks = share(['--exclude-checks', 'positive_data_acceptance'], []);
 
-const tagged = (...tags: string[]) => tags.flatMap((tag) => ['--include-tag', tag]);
+const includeTags = (...tags: string[]) => tags.flatMap((tag) => ['--include-tag', tag]);
 
-const unlimited = 1_000_000_000;
+const highLimit = 1_000_000_000;
 /**
  * Cases come faster than any real caller may call; only the run without a token uses the shipped
  * limits.
  */
 const wideLimits = JSON.stringify({
   limits: {
-    requests: Object.fromEntries(requestKinds.map((kind) => [kind, { burst: unlimited, per_second: unlimited }])),
-    instance: { rows: unlimited, bytes: unlimited },
-    join_token: { rows: unlimited, bytes: unlimited },
+    requests: Object.fromEntries(requestKinds.map((kind) => [kind, { burst: highLimit, per_second: highLimit }])),
+    instance: { rows: highLimit, bytes: highLimit },
+    join_token: { rows: highLimit, bytes: highLimit },
   },
 });
 
@@ -127,16 +127,16 @@ withOutsider('schemathesis', ({ python, env }) => {
     beforeAll(async () => {
       const config = join(directory, 'slipway.yaml');
       await writeFile(config, wideLimits);
-      server = await spawnServer({ args: ['--config', config, '--token-failures', String(unlimited)] });
+      server = await spawnServer({ args: ['--config', config, '--token-failures', String(highLimit)] });
       const { client } = server;
-      // Its machines would be processes on this host.
+      // Machines of the pool `local` would be processes on this host.
       await client.call('pool-delete', { params: { pool: 'local' } });
       await client.call('pool-put', { params: { pool: 'fuzzed' }, body: { driver: 'external' } });
-      const made = await client.call('join-token-create', { params: { pool: 'fuzzed' }, body: {} });
-      join_token = String(made.token);
+      const joinToken = await client.call('join-token-create', { params: { pool: 'fuzzed' }, body: {} });
+      join_token = String(joinToken.token);
       const body = { join_token, name: 'machine', version: '1' };
-      const joined = await callRoute(server.url, 'agent-register', { body });
-      instance_credential = String(joined.body.credential);
+      const registration = await callRoute(server.url, 'agent-register', { body });
+      instance_credential = String(registration.body.credential);
     });
     afterAll(() => server?.stop());
 
@@ -145,37 +145,41 @@ withOutsider('schemathesis', ({ python, env }) => {
         phases,
         examples: share(4, 20),
         credentials: { token: server.token },
-        args: share(tagged('pools', 'tokens', 'secrets'), ['--exclude-tag', 'agent']),
+        args: share(includeTags('pools', 'tokens', 'secrets'), ['--exclude-tag', 'agent']),
       }),
     );
 
-    it('an instance finds none', { timeout: maxMs }, () =>
+    it('an instance finds no 5xx, no violation and nothing undocumented', { timeout: maxMs }, () =>
       run(server, {
         phases,
         examples: share(4, 20),
         credentials: { instance_credential, join_token },
-        args: share(tagged('agent'), tagged('agent', 'compat-agentfield', 'compat-molecule')),
+        args: share(includeTags('agent'), includeTags('agent', 'compat-agentfield', 'compat-molecule')),
       }),
     );
 
-    it('sequences of calls find none', { timeout: maxMs }, () =>
+    it('sequences of calls find no 5xx, no violation and nothing undocumented', { timeout: maxMs }, () =>
       run(server, {
         phases: ['stateful'],
         examples: share(3, 60),
         credentials: { token: server.token, instance_credential, join_token },
-        args: share(tagged('pools', 'allocations', 'nodes'), []),
+        args: share(includeTags('pools', 'allocations', 'nodes'), []),
       }),
     );
   });
 
-  it('a caller without a token finds none, and reaches the shipped limits', { timeout: maxMs }, async () => {
+  it('a caller without a token finds no 5xx and no violation, and reaches the shipped limits', {
+    timeout: maxMs,
+  }, async () => {
     const server = await spawnServer();
     try {
       // Beyond an address's allowance each refusal is delayed by a second, so several processes
       // share the operations. Threads (--workers) do not work: Python 3.11's parser fails in them.
       const groups = share([['session', 'operations']], await groupsOfTags(server, 4));
       await Promise.all(
-        groups.map((tags) => run(server, { phases, examples: share(3, 5), credentials: {}, args: tagged(...tags) })),
+        groups.map((tags) =>
+          run(server, { phases, examples: share(3, 5), credentials: {}, args: includeTags(...tags) }),
+        ),
       );
     } finally {
       await server.stop();

@@ -1,7 +1,7 @@
 /**
  * Toxiproxy disturbs the connections between the server and PostgreSQL, and between agents and the
  * server. No machine gets a verdict because of a network fault. Every operation continues within
- * 5 s after the fault ends.
+ * `maxSeconds` after the fault ends.
  */
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -115,10 +115,10 @@ async function measureContinuations(
   try {
     return await until('every operation to continue', readContinuations);
   } catch (cause) {
-    const stuck = operations.filter(
+    const stuckOperations = operations.filter(
       ({ workflow_id }) => !facts.some((fact) => fact.workflow_id === workflow_id && isProgress(fact)),
     );
-    const facts_of_each = stuck.map((each) => ({
+    const facts_of_each = stuckOperations.map((each) => ({
       ...each,
       facts: facts.filter(({ workflow_id }) => workflow_id === each.workflow_id).slice(-10),
     }));
@@ -201,8 +201,8 @@ withOutsider('toxiproxy', ({ place }) => {
 
     await Promise.all(releasedIds.map((id) => release(client, id)));
     const newIds = await Promise.all(Array.from({ length: machines }, () => allocate(client, pool)));
-    // A run that begins after the fault reports no wait for the store. A provision outlasts the
-    // machine's setup, so it still runs when the fault begins.
+    // A run that starts during the fault reports no wait for the store. A provision lasts longer
+    // than the machine's setup, so this one still runs when the fault begins.
     await until('a provision to execute a step', async () => {
       const operations = await store.readUnfinishedOperations();
       const facts = await store.readFacts(operations.filter(({ kind }) => kind === 'node-provision'));
@@ -216,14 +216,14 @@ withOutsider('toxiproxy', ({ place }) => {
     const faultEndedAt = await store.now();
 
     const continuations = await measureContinuations(store, faultEndedAt, operations, earlierFacts);
-    const sorted = continuations.map(({ seconds }) => seconds).sort((a, b) => a - b);
-    const worst = sorted.at(-1) ?? 0;
+    const sortedSeconds = continuations.map(({ seconds }) => seconds).sort((a, b) => a - b);
+    const worst = sortedSeconds.at(-1) ?? 0;
     await waitForStatuses(client, [...keptIds, ...newIds], 'active');
     await waitForStatuses(client, releasedIds, 'released');
     const false_verdicts = await store.readEvidence(verdicts);
     figures.push({
       ...{ connection, fault: name, fault_seconds, operations: continuations.length, worst_seconds: worst },
-      median_seconds: sorted[Math.floor(sorted.length / 2)] ?? 0,
+      median_seconds: sortedSeconds[Math.floor(sortedSeconds.length / 2)] ?? 0,
       false_verdicts: false_verdicts.length,
     });
     expect(false_verdicts, 'false verdicts').toEqual([]);
@@ -274,14 +274,14 @@ withOutsider('toxiproxy', ({ place }) => {
           const statuses = new Set<number>();
           await runFault(setup, name, fault, async () => {
             const begunMs = systemClock.monotonicMs();
-            const elapsed = () => (systemClock.monotonicMs() - begunMs) / 1000;
+            const elapsedSeconds = () => (systemClock.monotonicMs() - begunMs) / 1000;
             // A server that lacks CPU notices the fault late. The fault lasts until a while after
             // that, within a bound.
             let noticedSeconds = fault.isBlocking ? maxUnnoticedSeconds : 0;
-            while (elapsed() < Math.max(setup.fault_seconds - 3, noticedSeconds + secondsAfterNotice)) {
+            while (elapsedSeconds() < Math.max(setup.fault_seconds - 3, noticedSeconds + secondsAfterNotice)) {
               const reply = await fetch(`${setup.server.url}/readyz`);
               statuses.add(reply.status);
-              if (reply.status === 503) noticedSeconds = Math.min(noticedSeconds, elapsed());
+              if (reply.status === 503) noticedSeconds = Math.min(noticedSeconds, elapsedSeconds());
               await reply.text();
               await pause(systemClock, 500);
             }
@@ -289,8 +289,8 @@ withOutsider('toxiproxy', ({ place }) => {
           if (!fault.isBlocking) expect([...statuses], '/readyz with a slow store').toEqual([200]);
           else {
             expect([...statuses], '/readyz without the store').toContain(503);
-            // An operation records its wait after the step that waited, so a status may change
-            // before.
+            // An operation records its wait only after the step that waited, so the record may come
+            // after the last change of a status.
             await until('an operation to record its wait for the store', async () => {
               const waits = await setup.store.readEvidence(['operation.waited_for_store']);
               return waits.length > 0;

@@ -39,11 +39,11 @@ withOutsider('actionlint', ({ place }) => {
     expect(status).toBe(0);
   });
 
-  it('rejects a job that is not there and an expression with a mistake', () => {
-    const spoiled = readFileSync(join(folder, 'release.yml'), 'utf8')
+  it('rejects a dependency on a missing job, and an expression with an undefined property', () => {
+    const invalidWorkflow = readFileSync(join(folder, 'release.yml'), 'utf8')
       .replace('needs: test', 'needs: tests')
       .replace('github.token', 'github.tokn');
-    const { status, stdout } = lint(spoiled, '-');
+    const { status, stdout } = lint(invalidWorkflow, '-');
     expect(stdout).toMatch(/needs job "tests"[\s\S]*property "tokn" is not defined/);
     expect(status).not.toBe(0);
   });
@@ -51,8 +51,8 @@ withOutsider('actionlint', ({ place }) => {
 
 it.each(names)('%s pins each action by its commit, and starts with read access', (name) => {
   const workflow = read(name);
-  const used = stepsOf(workflow).flatMap(({ uses }) => uses ?? []);
-  expect(used.filter((action) => !/@[0-9a-f]{40}$/.test(action))).toEqual([]);
+  const usedActions = stepsOf(workflow).flatMap(({ uses }) => uses ?? []);
+  expect(usedActions.filter((action) => !/@[0-9a-f]{40}$/.test(action))).toEqual([]);
   expect(workflow.permissions).toEqual({ contents: 'read' });
 });
 
@@ -72,7 +72,7 @@ it('CI and release run the commands of this repository', () => {
   expect(release).toContain(command);
 });
 
-it('the job with the key of a release runs only programs of the runner, which sign as the page verifies', () => {
+it('the job with the release key runs only programs of the runner, and signs as the page verifies', () => {
   const { jobs } = read('release.yml');
   const holders = Object.entries(jobs).filter(([, job]) => /secrets\.|"environment"/.test(JSON.stringify(job)));
   expect(holders.map(([name]) => name)).toEqual(['release']);

@@ -9,7 +9,7 @@ import { fetchPinned, packages } from '../../packaging/build/debian-packages.ts'
 import { newFolder, removeFolder } from './support/artefacts.ts';
 
 const content = 'a package';
-const pinned = { path: 'pool/a.deb', sha256: createHash('sha256').update(content).digest('hex') };
+const pinnedPackage = { path: 'pool/a.deb', sha256: createHash('sha256').update(content).digest('hex') };
 
 let mirror: Server;
 let address: string;
@@ -32,19 +32,21 @@ afterAll(async () => {
 
 test('a package that one mirror no longer has comes from the next, and then from the cache', async () => {
   const mirrors = ['http://127.0.0.1:1', `${address}/empty`, `${address}/full`];
-  const file = await fetchPinned(pinned, mirrors, cache);
+  const file = await fetchPinned(pinnedPackage, mirrors, cache);
   expect(await readFile(file, 'utf8')).toBe(content);
   expect(requests).toEqual(['/empty/pool/a.deb', '/full/pool/a.deb']);
   requests = [];
-  expect(await fetchPinned(pinned, mirrors, cache)).toBe(file);
+  expect(await fetchPinned(pinnedPackage, mirrors, cache)).toBe(file);
   expect(requests).toEqual([]);
 });
 
 test('a package with another hash is refused and not kept', async () => {
-  const other = { ...pinned, sha256: '0'.repeat(64) };
-  await expect(fetchPinned(other, [address], cache)).rejects.toThrow(`has the hash ${pinned.sha256}, and not 000`);
-  await expect(readFile(join(cache, `${other.sha256}.deb`))).rejects.toThrow('ENOENT');
-  await expect(fetchPinned(other, [`${address}/empty`], cache)).rejects.toThrow(
+  const otherPackage = { ...pinnedPackage, sha256: '0'.repeat(64) };
+  await expect(fetchPinned(otherPackage, [address], cache)).rejects.toThrow(
+    `has the hash ${pinnedPackage.sha256}, and not 000`,
+  );
+  await expect(readFile(join(cache, `${otherPackage.sha256}.deb`))).rejects.toThrow('ENOENT');
+  await expect(fetchPinned(otherPackage, [`${address}/empty`], cache)).rejects.toThrow(
     /no mirror has pool\/a\.deb:[\s\S]* 404/,
   );
 });

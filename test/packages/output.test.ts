@@ -29,7 +29,7 @@ test('refuses a folder with other files, and deletes nothing there', async () =>
   expect(() => emptyOutput(clones)).toThrow('like slipway-1');
 });
 
-test('deletes an earlier release, also one that was killed, and makes a new folder', async () => {
+test('deletes an earlier release, even one that was interrupted, and creates a missing folder', async () => {
   const folder = await folderWith([
     ...['SHA256SUMS', 'SHA256SUMS.sig', 'slipway-release.pub.pem', 'slipway-0.0.9.tgz'],
     ...Object.values(files),

@@ -1,4 +1,7 @@
-/** Archives depend on the content of their files alone: not on order, time, umask or owner. */
+/**
+ * Archives depend only on the date of the release and on the names, modes and content of their
+ * files: not on the order or times of the files, the umask or the owner.
+ */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
@@ -38,7 +41,7 @@ async function writeTree({ reversed }: { reversed: boolean }): Promise<string> {
   return tree;
 }
 
-const hashOf = async (path: string) =>
+const computeHash = async (path: string) =>
   createHash('sha256')
     .update(await readFile(path))
     .digest('hex');
@@ -49,20 +52,20 @@ test('a tarball of the same files is the same', async () => {
     const tree = await writeTree({ reversed });
     const file = join(dirname(tree), 'tree.tar.gz');
     await writeTarball(tree, file, date);
-    hashes.push(await hashOf(file));
-    const many = (await listTarball(file)).filter((path) => path.includes('/many/'));
-    expect(many).toEqual(many.toSorted());
+    hashes.push(await computeHash(file));
+    const manyPaths = (await listTarball(file)).filter((path) => path.includes('/many/'));
+    expect(manyPaths).toEqual(manyPaths.toSorted());
   }
   expect(hashes[1]).toBe(hashes[0]);
 });
 
-test('a tarball of other content, mode or date differs', async () => {
+test('a tarball of another content, mode, name or date differs', async () => {
   const tree = await writeTree({ reversed: false });
   const file = join(dirname(tree), 'tree.tar.gz');
   const hashes: string[] = [];
   const pack = async (when: Date) => {
     await writeTarball(tree, file, when);
-    hashes.push(await hashOf(file));
+    hashes.push(await computeHash(file));
   };
   await pack(date);
   await pack(new Date(date.getTime() + 1000));
@@ -81,7 +84,7 @@ async function comparePackages() {
     const tree = await writeTree({ reversed });
     const folder = dirname(tree);
     writeDebianPackage(tree, join(folder, 'staging'), folder, date);
-    hashes.push(await hashOf(join(folder, debianFile())));
+    hashes.push(await computeHash(join(folder, debianFile())));
   }
   expect(hashes[1]).toBe(hashes[0]);
 }
@@ -129,7 +132,7 @@ test('the date is SOURCE_DATE_EPOCH, or else that of the commit', async () => {
   git('init', '--quiet');
   git('commit', '--quiet', '--allow-empty', '--message', 'first');
   expect(sourceDate({}, clone)).toEqual(date);
-  // Git's own switch for its tests: it takes the clone for that of another user.
+  // Makes Git treat the clone as one of another user. Git's own tests use this variable.
   vi.stubEnv('GIT_TEST_ASSUME_DIFFERENT_OWNER', '1');
   onTestFinished(() => void vi.unstubAllEnvs());
   expect(() => git('log')).toThrow(/dubious ownership/);

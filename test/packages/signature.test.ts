@@ -22,12 +22,12 @@ async function writeKey(type: 'ed25519' | 'ed448'): Promise<{ folder: string; fi
 }
 
 /** The first block of commands on the page. */
-async function documentedCommands(): Promise<string> {
+async function readDocumentedCommands(): Promise<string> {
   const page = await readFile(join(root, 'docs/how-to/verify-a-release.md'), 'utf8');
   return /```sh\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
 }
 
-async function signedRelease(): Promise<string> {
+async function createSignedRelease(): Promise<string> {
   const { folder, file } = await writeKey('ed25519');
   const release = join(folder, 'release');
   await mkdir(release);
@@ -40,24 +40,30 @@ async function signedRelease(): Promise<string> {
   return release;
 }
 
-const verify = async (release: string) => run('sh', ['-euc', await documentedCommands()], { cwd: release });
+const verify = async (release: string) => run('sh', ['-euc', await readDocumentedCommands()], { cwd: release });
 
 test('the documented commands accept a release as it was signed', async () => {
-  const { stdout, stderr } = await verify(await signedRelease());
+  const { stdout, stderr } = await verify(await createSignedRelease());
   expect(stdout + stderr).toContain('Signature Verified Successfully');
   expect(stdout).toContain('slipway-0.1.0.tgz: OK');
 });
 
-test.each(['slipway-0.1.0.tgz', 'SHA256SUMS', 'SHA256SUMS.sig'])('they reject a changed %s', async (name) => {
-  const release = await signedRelease();
-  await appendFile(join(release, name), 'x');
-  await expect(verify(release)).rejects.toMatchObject({ code: 1 });
-});
+test.each(['slipway-0.1.0.tgz', 'SHA256SUMS', 'SHA256SUMS.sig'])(
+  'the documented commands reject a changed %s',
+  async (name) => {
+    const release = await createSignedRelease();
+    await appendFile(join(release, name), 'x');
+    await expect(verify(release)).rejects.toMatchObject({ code: 1 });
+  },
+);
 
-test('they reject the signature of another key', async () => {
-  const release = await signedRelease();
-  const other = await signedRelease();
-  await writeFile(join(release, 'slipway-release.pub.pem'), await readFile(join(other, 'slipway-release.pub.pem')));
+test('the documented commands reject the signature of another key', async () => {
+  const release = await createSignedRelease();
+  const otherRelease = await createSignedRelease();
+  await writeFile(
+    join(release, 'slipway-release.pub.pem'),
+    await readFile(join(otherRelease, 'slipway-release.pub.pem')),
+  );
   await expect(verify(release)).rejects.toMatchObject({ code: 1 });
 });
 

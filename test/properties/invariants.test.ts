@@ -17,7 +17,7 @@ import { describeViolations } from './support/violation-report.ts';
 const { SLIPWAY_PROPERTY_SEED, SLIPWAY_PROPERTY_SEQUENCE, SLIPWAY_PROPERTY_SEQUENCES } = process.env;
 const seed = SLIPWAY_PROPERTY_SEED === undefined ? randomInt(2 ** 31) : Number(SLIPWAY_PROPERTY_SEED);
 const defaultCount = 1_500;
-/** This many sequences reach every cause; fewer may miss a rare one. */
+/** The number of sequences that reach every cause; fewer may miss a rare one. */
 const exhaustiveCount = 10_000;
 const count = Number(SLIPWAY_PROPERTY_SEQUENCES ?? defaultCount);
 const indexes =

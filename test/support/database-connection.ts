@@ -39,7 +39,7 @@ export async function openDatabaseConnection(database_url: string): Promise<Data
 /** Selects the engine's workflows that have not ended. */
 export const unfinishedWorkflows = `select workflow_uuid, status from dbos.workflow_status where status in ('PENDING', 'ENQUEUED', 'DELAYED')`;
 
-const unfinished = {
+const unfinishedWork = {
   operations: `select kind, status from operations where status in ('queued', 'running', 'cancelling')`,
   workflows: unfinishedWorkflows,
   tasks: `select type, status from tasks where status in ('queued', 'leased')`,
@@ -48,7 +48,7 @@ const unfinished = {
 };
 
 export const readUnfinishedOperations = (db: DatabaseConnection) =>
-  db.query<{ kind: string; status: string }>(unfinished.operations);
+  db.query<{ kind: string; status: string }>(unfinishedWork.operations);
 
 /**
  * A machine may serve before its operation has ended. After a replica died, another one must first
@@ -63,14 +63,15 @@ export async function waitForOperations(db: DatabaseConnection): Promise<void> {
  * running replicas hold a lease.
  */
 export async function expectNothingLeft(db: DatabaseConnection, nodes_dir: string, replicas: number): Promise<void> {
-  // An operation ends a moment after its last status change.
+  // An operation ends a moment after the status that it brings about is written.
   await waitForOperations(db);
   await until(
     'the engine to record that all workflows ended',
-    async () => (await db.countRows(unfinished.workflows)) === 0,
+    async () => (await db.countRows(unfinishedWork.workflows)) === 0,
     { seconds: 60 },
   );
-  for (const [what, text] of Object.entries(unfinished)) expect(await db.query(text), `unfinished ${what}`).toEqual([]);
+  for (const [what, text] of Object.entries(unfinishedWork))
+    expect(await db.query(text), `unfinished ${what}`).toEqual([]);
   expect(findTaggedProcesses(db.installation_id), 'processes').toEqual([]);
   expect(existsSync(nodes_dir) ? readdirSync(nodes_dir) : [], 'directories').toEqual([]);
   // A replica that has just started or ended is recorded a moment later.

@@ -1,6 +1,6 @@
 /**
- * Creates the databases of tests. Each test file clones the migrated template (run/template.ts),
- * which takes tens of milliseconds.
+ * Creates the databases of tests. To clone the migrated template (run/template.ts) takes tens of
+ * milliseconds.
  */
 import { randomBytes } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
@@ -51,10 +51,17 @@ export function withDatabase(url: string, database: string): string {
 }
 
 export async function execute(url: string, ...statements: string[]): Promise<void> {
-  const client = new Client({ connectionString: withDatabase(url, 'postgres') });
+  await withClient(withDatabase(url, 'postgres'), async (client) => {
+    for (const statement of statements) await client.query(statement);
+  });
+}
+
+/** Runs `work` on a connection of its own. */
+export async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: url });
   await client.connect();
   try {
-    for (const statement of statements) await client.query(statement);
+    return await work(client);
   } finally {
     await client.end();
   }

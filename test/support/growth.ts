@@ -1,6 +1,7 @@
 /**
- * Checks that the time of some work grows linearly with its input. It compares a ratio, so that a
- * slow machine does not matter, of this thread's CPU time, so that a busy one does not either.
+ * Checks that the time of some work grows linearly with its input. The check is on the ratio of two
+ * times, which does not depend on the speed of the machine. It uses the CPU time of this thread,
+ * which does not depend on the load of the machine.
  */
 import { expect } from 'vitest';
 
@@ -16,7 +17,7 @@ const maxRuns = 25;
 const minRuns = 3;
 /**
  * Below this, a garbage collection pause takes longer than the work, and the ratio means nothing.
- * Shorter times count as this long.
+ * A shorter time for the small input counts as this long.
  */
 const floorMs = 10;
 /** The limit for all runs together. Work that takes longer has been measured well enough. */
@@ -27,7 +28,7 @@ const cpuMs = (): number => {
   return (user + system) / 1000;
 };
 
-async function timeOf(work: () => unknown): Promise<number> {
+async function measureMs(work: () => unknown): Promise<number> {
   const beganMs = cpuMs();
   await work();
   return cpuMs() - beganMs;
@@ -47,8 +48,8 @@ export async function expectLinear<Input>(
   for (let run = 0; run < maxRuns; run++) {
     const isEnough = ratio < maxRatio && (run >= minRuns || largeMs < floorMs);
     if (isEnough || cpuMs() - beganMs > maxTotalMs) break;
-    smallMs = Math.min(smallMs, await timeOf(() => work(small)));
-    largeMs = Math.min(largeMs, await timeOf(() => work(large)));
+    smallMs = Math.min(smallMs, await measureMs(() => work(small)));
+    largeMs = Math.min(largeMs, await measureMs(() => work(large)));
     ratio = largeMs / Math.max(smallMs, floorMs);
   }
   const message = `${what}: ${factor} × the input took ${ratio.toFixed(1)} × as long (${largeMs.toFixed(0)} ms)`;

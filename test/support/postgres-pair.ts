@@ -36,7 +36,7 @@ export interface PostgresPair {
   url: string;
 }
 
-const replicated = {
+const replicationSettings = {
   wal_level: 'replica',
   // initdb recorded the default, and a standby refuses to start with less.
   max_wal_senders: '10',
@@ -52,7 +52,7 @@ async function startServer(
   settings: Record<string, string>,
 ): Promise<PairedServer & { port: number; stop(): Promise<void> }> {
   const port = await freePort();
-  const pid = await startPostgres(placement, port, { ...replicated, ...settings });
+  const pid = await startPostgres(placement, port, { ...replicationSettings, ...settings });
   const address = `127.0.0.1:${port}`;
   const url = `postgres://${superuser}:${password}@${address}/postgres`;
   const query = async <R extends object>(text: string): Promise<R[]> => {
@@ -87,12 +87,12 @@ async function startServer(
   };
 }
 
-/** One server in a directory that the caller removes after this test's other clean-up. */
-export async function postgresIn(dataDir: string): Promise<PairedServer> {
+/** One server in this directory. It stops when the test ends; the caller removes the directory. */
+export async function postgresIn(dataDir: string, settings: Record<string, string> = {}): Promise<PairedServer> {
   await chmod(dataDir, 0o711);
   const placement = choosePlacement(dataDir, () => {});
   await ensureCluster(placement, false);
-  const server = await startServer(placement, await readPassword(placement), {});
+  const server = await startServer(placement, await readPassword(placement), settings);
   onTestFinished(() => server.stop());
   return server;
 }
@@ -100,10 +100,10 @@ export async function postgresIn(dataDir: string): Promise<PairedServer> {
 /** The standby starts from a copy of the cluster that was made before the primary first started. */
 export async function postgresPair(): Promise<PostgresPair> {
   const dataDir = await mkdtemp(join(tmpdir(), 'slipway-postgres-pair-'));
-  const running: { stop(): Promise<void> }[] = [];
+  const runningServers: { stop(): Promise<void> }[] = [];
   let clusters: string[] = [];
   onTestFinished(async () => {
-    for (const server of running) await server.stop();
+    for (const server of runningServers) await server.stop();
     for (const path of [...clusters, dataDir]) await rm(path, { recursive: true, force: true });
   });
   // When the tests run as root, PostgreSQL runs as another user, which must enter the directory.
@@ -117,10 +117,10 @@ export async function postgresPair(): Promise<PostgresPair> {
   const password = await readPassword(first);
 
   const primary = await startServer(first, password, {});
-  running.push(primary);
+  runningServers.push(primary);
   const source = `host=127.0.0.1 port=${primary.port} user=${superuser} password=${password} application_name=standby`;
   const standby = await startServer(second, password, { primary_conninfo: source });
-  running.push(standby);
+  runningServers.push(standby);
   await until('the standby to stream', async () => {
     const rows = await primary.query(`select from pg_stat_replication where state = 'streaming'`);
     return rows.length > 0;

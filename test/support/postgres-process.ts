@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { postgresOf } from '../../src/store/pg/embedded/binaries.ts';
 import { environment } from '../../src/store/pg/embedded/cluster.ts';
 import type { Placement } from '../../src/store/pg/embedded/placement.ts';
@@ -10,7 +9,7 @@ import { findPostmaster } from '../../src/store/pg/embedded/postmaster.ts';
 import { type Settings, serverArguments } from '../../src/store/pg/embedded/settings.ts';
 import { until } from './until.ts';
 
-async function childrenOf(pid: number): Promise<number[]> {
+async function readChildPids(pid: number): Promise<number[]> {
   const pids: number[] = [];
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue;
@@ -33,7 +32,7 @@ function signalIfAlive(pid: number, name: NodeJS.Signals): void {
 /** Signals the postmaster first, so that it starts no child that misses the signal. */
 export async function signalPostgres(pid: number, name: NodeJS.Signals): Promise<void> {
   process.kill(pid, name);
-  for (const child of await childrenOf(pid)) signalIfAlive(child, name);
+  for (const child of await readChildPids(pid)) signalIfAlive(child, name);
 }
 
 /** Resolves to the process id when the server accepts connections. */
@@ -52,10 +51,6 @@ export async function startPostgres(
   return until('the database to accept connections', async () => {
     if (child.exitCode !== null) throw new Error(`PostgreSQL exited with ${child.exitCode}`);
     const postmaster = findPostmaster(clusterDir);
-    return postmaster && (postmaster.ready || (await isStandby(clusterDir))) ? postmaster.pid : undefined;
+    return postmaster?.isReady ? postmaster.pid : undefined;
   });
 }
-
-/** A hot standby accepts connections in this state. */
-const isStandby = async (clusterDir: string): Promise<boolean> =>
-  (await readFile(join(clusterDir, 'postmaster.pid'), 'utf8')).split('\n')[7]?.trim() === 'standby';

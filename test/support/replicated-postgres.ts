@@ -9,8 +9,8 @@ import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { runsAsRoot, unprivilegedAccount } from '../../src/store/pg/embedded/account.ts';
-import { installedBinaries } from '../../src/store/pg/embedded/binaries.ts';
+import { ensureUnprivilegedAccount, runsAsRoot } from '../../src/store/pg/embedded/account.ts';
+import { findBinaries } from '../../src/store/pg/embedded/binaries.ts';
 import { freePort } from './free-port.ts';
 import { until } from './until.ts';
 
@@ -77,11 +77,11 @@ async function openAddress(target: () => number) {
 export async function replicatedPostgres(): Promise<ReplicatedPostgres> {
   const directory = await mkdtemp(join(tmpdir(), 'slipway-replicated-'));
   // PostgreSQL refuses to run as root, and its account may not be able to enter the repository.
-  const account = runsAsRoot() ? unprivilegedAccount() : undefined;
+  const account = runsAsRoot() ? ensureUnprivilegedAccount() : undefined;
   const runAs = account ? { uid: account.uid, gid: account.gid } : {};
   await chmod(directory, 0o755);
   const programs = join(directory, 'programs');
-  await cp(installedBinaries().directory, programs, { recursive: true, verbatimSymlinks: true });
+  await cp(findBinaries().directory, programs, { recursive: true, verbatimSymlinks: true });
   if (account) await chown(directory, account.uid, account.gid);
   const urlOf = (port: number) => `postgres://owner@127.0.0.1:${port}/postgres`;
 
@@ -171,14 +171,14 @@ export async function replicatedPostgres(): Promise<ReplicatedPostgres> {
       );
     },
     async failOver() {
-      const promoted = mustHaveStandby();
-      const former = primary;
-      await kill(former);
+      const newPrimary = mustHaveStandby();
+      const formerPrimary = primary;
+      await kill(formerPrimary);
       address.cut();
-      await query(promoted.port, 'select pg_promote(true, 60)');
-      primary = promoted;
+      await query(newPrimary.port, 'select pg_promote(true, 60)');
+      primary = newPrimary;
       standby = undefined;
-      await rm(former.data, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+      await rm(formerPrimary.data, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
     },
     async stop() {
       address.close();

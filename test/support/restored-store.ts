@@ -1,15 +1,17 @@
 /**
  * Restores a database into a fresh cluster, as a logical dump does: schema, functions, rows and
- * sequences, but no transaction ids.
+ * sequences, but no transaction ids. Compares the rows of two databases.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/base/clock.ts';
+import { listTables, tableName } from '../../src/store/backup/catalog.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { type Database, openDatabase } from '../../src/store/pg/database.ts';
 import { startEmbeddedPostgres } from '../../src/store/pg/embedded/embedded.ts';
 import { volatileSettings } from '../../src/store/pg/embedded/settings.ts';
+import { withClient } from './database.ts';
 
 export interface FreshCluster {
   url: string;
@@ -37,7 +39,7 @@ export async function freshCluster(): Promise<FreshCluster> {
 export const useTransactionIds = (db: Pick<Database, 'query'>, count: number) =>
   db.query(`do $$ begin for i in 1..${count} loop perform pg_current_xact_id(); commit; end loop; end $$`);
 
-/** A table that a dump names: no partition, which is restored through its parent. */
+/** The tables that a dump names. Partitions are restored through their parents. */
 const tables = `
   select relname as name
   from pg_class
@@ -60,11 +62,11 @@ const functions = `
     and prolang <> (select oid from pg_language where lanname = 'c')`;
 
 interface RestoreOptions {
-  /** Restore only rows, into a schema that the migrations made. */
+  /** Keep the functions and the eras of the target, which the migrations made. */
   rows_only?: boolean;
 }
 
-/** Copies everything that is in `from` now. The target has no table yet. */
+/** Migrates an empty target, and copies rows, sequences and functions of `from` into it. */
 export async function restoreInto(url: string, from: Database, { rows_only = false }: RestoreOptions = {}) {
   await migrate(url);
   const to = openDatabase({ url, max_connections: 1 });
@@ -88,3 +90,51 @@ export async function restoreInto(url: string, from: Database, { rows_only = fal
     await to.close();
   }
 }
+
+const schemas = ['public', 'dbos'];
+
+/** The rows that were in a database before it was copied. */
+const copiedRows: Record<string, string> = {
+  'public.evidence': `where kind <> 'evidence.restored'`,
+  'public.evidence_eras': 'where era = 0',
+  'public.restorations': 'where ended_at is not null',
+};
+
+/** Reads a digest of the rows of each table, without those that a restore adds. */
+export const readDigests = (url: string): Promise<Record<string, string>> =>
+  withClient(url, async (client) => {
+    const digests: Record<string, string> = {};
+    await client.query(`set timezone = 'UTC'`);
+    for (const table of await listTables(client, schemas)) {
+      const name = tableName(table);
+      const { rows } = await client.query<{ digest: string }>(
+        `select count(*) || ' ' || coalesce(md5(string_agg(row_::text, '|' order by row_::text collate "C")), '') as digest
+         from ${name} row_
+         ${copiedRows[name] ?? ''}`,
+      );
+      digests[name] = rows[0]?.digest ?? '';
+    }
+    return digests;
+  });
+
+export const listTableNames = (url: string): Promise<string[]> =>
+  withClient(url, async (client) => (await listTables(client, schemas)).map(tableName));
+
+export interface StoredEra {
+  era: string;
+  /** Of the fact that marks it; null for the first era. */
+  sign: string | null;
+}
+
+export const readEras = (url: string): Promise<StoredEra[]> =>
+  withClient(url, async (client) => {
+    const { rows } = await client.query<StoredEra>(
+      `select eras.era::text as era, fact.data ->> 'sign' as sign
+       from evidence_eras eras
+       left join evidence fact
+         on fact.kind = 'evidence.restored'
+        and fact.data ->> 'era' = eras.era::text
+       order by eras.era`,
+    );
+    return rows;
+  });

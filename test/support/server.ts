@@ -69,18 +69,18 @@ async function directories(): Promise<{ data_dir: string; nodes_dir: string }> {
  * (`src/api/http/replies/undocumented.ts`).
  */
 function watchContract(): { log: Log; check(): void } {
-  const undocumented = new Set<string>();
+  const undocumentedCodes = new Set<string>();
   const level = process.env.SLIPWAY_TEST_LOG;
   const write = (line: string) => {
     const { undocumented_code, operation } = JSON.parse(line) as { undocumented_code?: string; operation?: string };
-    if (undocumented_code) undocumented.add(`${operation} answered ${undocumented_code}`);
+    if (undocumented_code) undocumentedCodes.add(`${operation} answered ${undocumented_code}`);
     if (level) process.stdout.write(line);
   };
   return {
     log: createLog({ level: level ?? 'error', destination: { write } }),
     check() {
-      if (undocumented.size > 0)
-        throw new Error(`Add to \`problems\` of the route, or fix the route: ${[...undocumented].join(', ')}`);
+      if (undocumentedCodes.size > 0)
+        throw new Error(`Add to \`problems\` of the route, or fix the route: ${[...undocumentedCodes].join(', ')}`);
     },
   };
 }
@@ -145,20 +145,20 @@ interface SpawnOptions {
   account?: { uid: number; gid: number };
 }
 
-/** Starts the server's process as an operator would, and does not wait until it listens. */
+/** Starts a program of the product, by default the server, and does not wait until it listens. */
 export function spawnProgram(
   args: string[],
   { env = {}, program = main, node_args = [], open_files, account }: SpawnOptions = {},
 ): SpawnedProgram {
   const command = [process.execPath, ...node_args, program, ...args];
-  const limited = ['sh', '-c', 'ulimit -n "$0" && exec "$@"', String(open_files), ...command];
-  const [first = '', ...rest] = open_files === undefined ? command : limited;
+  const limitedCommand = ['sh', '-c', 'ulimit -n "$0" && exec "$@"', String(open_files), ...command];
+  const [first = '', ...rest] = open_files === undefined ? command : limitedCommand;
   const child = spawn(first, rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
     ...account,
   });
-  spawned.add(child);
+  spawnedChildren.add(child);
   let text = '';
   let stdout = '';
   child.stdout.on('data', (chunk) => {
@@ -170,7 +170,7 @@ export function spawnProgram(
   });
   const ended = new Promise<number | null>((resolve) => {
     child.once('exit', (code) => {
-      spawned.delete(child);
+      spawnedChildren.delete(child);
       resolve(code);
     });
   });
@@ -205,9 +205,9 @@ export async function spawnMain(args: string[], options: SpawnOptions = {}): Pro
  * A test that fails half-way must not leave its servers running, so they are killed when the test's
  * process exits.
  */
-const spawned = new Set<ChildProcess>();
+const spawnedChildren = new Set<ChildProcess>();
 process.once('exit', () => {
-  for (const child of spawned) child.kill('SIGKILL');
+  for (const child of spawnedChildren) child.kill('SIGKILL');
 });
 
 /**
@@ -231,13 +231,13 @@ export async function spawnServer(
   const external_url = options.beside?.database_url ?? options.database_url;
   const database = external_url ? undefined : await testDatabase();
   const database_url = external_url ?? database?.url ?? '';
-  const own = await directories();
-  const nodes_dir = options.beside?.nodes_dir ?? own.nodes_dir;
+  const ownDirectories = await directories();
+  const nodes_dir = options.beside?.nodes_dir ?? ownDirectories.nodes_dir;
   const args = [
     '--port',
     String(options.port ?? 0),
     '--data-dir',
-    own.data_dir,
+    ownDirectories.data_dir,
     '--nodes-dir',
     nodes_dir,
     '--database-url',
@@ -251,13 +251,13 @@ export async function spawnServer(
   const { env, node_args, open_files } = options;
   const program = node_args ? main : serverProgram;
   const { child, url, output, ended, end } = await spawnMain(args, { env, program, node_args, open_files });
-  const token = (await readFile(join(own.data_dir, 'admin.token'), 'utf8')).trim();
+  const token = (await readFile(join(ownDirectories.data_dir, 'admin.token'), 'utf8')).trim();
   const as = clientFor(url);
   return {
     url,
     token,
     client: as(token),
-    data_dir: own.data_dir,
+    data_dir: ownDirectories.data_dir,
     nodes_dir,
     database_url,
     as,
@@ -267,9 +267,9 @@ export async function spawnServer(
     kill: () => end('SIGKILL'),
     async stop() {
       await end('SIGTERM');
-      killProcessesIn(own.data_dir);
+      killProcessesIn(ownDirectories.data_dir);
       await database?.drop();
-      await rm(own.data_dir, { recursive: true, force: true });
+      await rm(ownDirectories.data_dir, { recursive: true, force: true });
     },
   };
 }

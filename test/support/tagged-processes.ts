@@ -65,26 +65,28 @@ const maxScansOfUntagged = 40;
  * skipped after a few scans.
  */
 export function watchLaunches(installation_id: string, every_ms = 50): LaunchWatch {
-  const seen = new Map<string, Set<number>>();
-  let untagged = new Map<string, number>();
+  const seenPids = new Map<string, Set<number>>();
+  let untaggedScans = new Map<string, number>();
   const scan = () => {
-    const running = everyPid();
-    const tagged = filterTagged(
+    const runningPids = everyPid();
+    const taggedProcesses = filterTagged(
       installation_id,
-      running.filter((pid) => (untagged.get(pid) ?? 0) < maxScansOfUntagged),
+      runningPids.filter((pid) => (untaggedScans.get(pid) ?? 0) < maxScansOfUntagged),
     );
-    const taggedPids = new Set(tagged.map(({ pid }) => String(pid)));
+    const taggedPids = new Set(taggedProcesses.map(({ pid }) => String(pid)));
     // Forgets exited processes, because their pids may be reused.
-    untagged = new Map(running.filter((pid) => !taggedPids.has(pid)).map((pid) => [pid, (untagged.get(pid) ?? 0) + 1]));
-    for (const { pid, node_instance_id, agent } of tagged) {
+    untaggedScans = new Map(
+      runningPids.filter((pid) => !taggedPids.has(pid)).map((pid) => [pid, (untaggedScans.get(pid) ?? 0) + 1]),
+    );
+    for (const { pid, node_instance_id, agent } of taggedProcesses) {
       if (!agent) continue;
-      const pids = seen.get(node_instance_id) ?? new Set();
-      seen.set(node_instance_id, pids.add(pid));
+      const pids = seenPids.get(node_instance_id) ?? new Set();
+      seenPids.set(node_instance_id, pids.add(pid));
     }
   };
   scan();
   const timer = setInterval(scan, every_ms);
-  return { agents: () => seen, stop: () => clearInterval(timer) };
+  return { agents: () => seenPids, stop: () => clearInterval(timer) };
 }
 
 /** Ignores a process that has exited or belongs to another user. */

@@ -18,7 +18,7 @@ export async function until<T>(
   options: { seconds?: number; every_ms?: number } = {},
 ): Promise<NonNullable<T>> {
   const maxMs = (options.seconds ?? 60) * 1000;
-  const started = systemClock.monotonicMs();
+  const startedMs = systemClock.monotonicMs();
   for (;;) {
     let overload: unknown;
     try {
@@ -28,7 +28,7 @@ export async function until<T>(
       if (!isOverload(error)) throw error;
       overload = error;
     }
-    const waitedMs = systemClock.monotonicMs() - started;
+    const waitedMs = systemClock.monotonicMs() - startedMs;
     if (waitedMs > maxMs)
       throw new Error(`waited ${maxMs / 1000} s for ${what}${overload ? '; the server was overloaded' : ''}`, {
         cause: overload,

@@ -17,7 +17,7 @@ const value = ['plum', 'quartz', 'meadow', '93'].join('~');
 const createToken = async ({ client }: TestServer, role: 'viewer' | 'operator') =>
   (await client.call('token-create', { body: { name: role, role } })).token ?? '';
 
-const codeOf = (call: Promise<unknown>): Promise<string> =>
+const readOutcomeCode = (call: Promise<unknown>): Promise<string> =>
   call.then(
     () => 'done',
     (error: unknown) => {
@@ -45,9 +45,9 @@ describe('secrets and pool fields', () => {
 
   it('passes the secret to the process, and shows it in no answer or log', async () => {
     const { client } = server;
-    const stored = await client.call('secret-put', { params: { name: 'greeting' }, body: { value } });
-    expect(stored).toMatchObject({ name: 'greeting', version: 1, readable: true, used_by: [] });
-    expect(JSON.stringify(stored)).not.toContain(value);
+    const storedSecret = await client.call('secret-put', { params: { name: 'greeting' }, body: { value } });
+    expect(storedSecret).toMatchObject({ name: 'greeting', version: 1, readable: true, used_by: [] });
+    expect(JSON.stringify(storedSecret)).not.toContain(value);
     const outputFile = join(server.data_dir, 'seen');
     const spec = {
       env: { GREETING: { secret: 'greeting' }, PLAIN: 'in the open' },
@@ -87,9 +87,9 @@ describe('secrets and pool fields', () => {
     await client.call('secret-put', { params: { name: 'needed' }, body: { value: `${value}-needed` } });
     await put(client, 'needy', { driver: 'local', spec: { env: { X: { secret: 'needed' } } } });
     const params = { name: 'needed' };
-    expect(await codeOf(client.call('secret-delete', { params, query: {} }))).toBe('secret_in_use');
-    expect(await codeOf(client.call('secret-delete', { params, query: { force: true } }))).toBe('done');
-    expect(await codeOf(client.call('secret-delete', { params, query: {} }))).toBe('secret_not_found');
+    expect(await readOutcomeCode(client.call('secret-delete', { params, query: {} }))).toBe('secret_in_use');
+    expect(await readOutcomeCode(client.call('secret-delete', { params, query: { force: true } }))).toBe('done');
+    expect(await readOutcomeCode(client.call('secret-delete', { params, query: {} }))).toBe('secret_not_found');
     const { allocation } = await client.call('allocation-create', { body: { pool: 'needy', name: 'waits' } });
     const failed = await until('the allocation to fail', async () => {
       const current = await client.call('allocation-get', { params: { id: allocation.allocation_id } });
@@ -98,23 +98,23 @@ describe('secrets and pool fields', () => {
     expect(failed).toMatchObject({ owner_layer: 'operator' });
     expect(failed.reason).toContain('needed');
     const withUnknownSecret = put(client, 'unknowing', { driver: 'local', spec: { env: { X: { secret: 'needed' } } } });
-    expect(await codeOf(withUnknownSecret)).toBe('invalid_spec');
+    expect(await readOutcomeCode(withUnknownSecret)).toBe('invalid_spec');
   });
 
   it('refuses a value that is easy to guess or a reserved word', async () => {
     const { client } = server;
     for (const unsuitable of ['internal', 'allocation.released', 'short-one-123', '-'.repeat(40)])
-      expect(await codeOf(client.call('secret-put', { params: { name: 'x' }, body: { value: unsuitable } }))).toBe(
-        'secret_value_unsuitable',
-      );
+      expect(
+        await readOutcomeCode(client.call('secret-put', { params: { name: 'x' }, body: { value: unsuitable } })),
+      ).toBe('secret_value_unsuitable');
     const { items } = await client.call('secret-list', {});
     expect(items.map(({ name }) => name)).not.toContain('x');
   });
 
   it('lets only admins list and store secrets', async () => {
     for (const client of [viewer, operator]) {
-      expect(await codeOf(client.call('secret-list', {}))).toBe('role_insufficient');
-      expect(await codeOf(client.call('secret-put', { params: { name: 'x' }, body: { value } }))).toBe(
+      expect(await readOutcomeCode(client.call('secret-list', {}))).toBe('role_insufficient');
+      expect(await readOutcomeCode(client.call('secret-put', { params: { name: 'x' }, body: { value } }))).toBe(
         'role_insufficient',
       );
     }
@@ -151,12 +151,16 @@ describe('secrets and pool fields', () => {
       probe: { allow_private: true },
       budgets: { provision_seconds: 77 },
     });
-    const changed = { ...read, requires: [{ name: 'disk', check: 'id > owned' }] };
-    expect(await codeOf(put(operator, 'guarded', changed))).toBe('pool_field_privileged');
-    expect(await codeOf(put(operator, 'fresh', { driver: 'external', requires }))).toBe('pool_field_privileged');
-    expect(await codeOf(put(operator, 'fresh', { driver: 'external' }))).toBe('done');
+    const changedDocument = { ...read, requires: [{ name: 'disk', check: 'id > owned' }] };
+    expect(await readOutcomeCode(put(operator, 'guarded', changedDocument))).toBe('pool_field_privileged');
+    expect(await readOutcomeCode(put(operator, 'fresh', { driver: 'external', requires }))).toBe(
+      'pool_field_privileged',
+    );
+    expect(await readOutcomeCode(put(operator, 'fresh', { driver: 'external' }))).toBe('done');
     expect(
-      await codeOf(put(operator, 'fresh', { driver: 'external', requires: [{ name: 'x', check: maskedValue }] })),
+      await readOutcomeCode(
+        put(operator, 'fresh', { driver: 'external', requires: [{ name: 'x', check: maskedValue }] }),
+      ),
     ).toBe('masked_value_unknown');
   });
 
@@ -214,8 +218,8 @@ describe('operators_may in the settings file', () => {
         params: { pool: 'listed' },
         body: { driver: 'external', requires: [{ name: 'disk', check }] },
       });
-    expect(await codeOf(put('df /'))).toBe('done');
-    expect(await codeOf(put('df /; id'))).toBe('pool_field_privileged');
+    expect(await readOutcomeCode(put('df /'))).toBe('done');
+    expect(await readOutcomeCode(put('df /; id'))).toBe('pool_field_privileged');
   });
 });
 

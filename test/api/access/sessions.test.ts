@@ -18,7 +18,8 @@ afterAll(async () => {
 });
 
 const withCookie = (cookie: string) => ({ headers: { cookie } });
-const statusOf = async (cookie: string) => (await callRoute(server.url, 'session-get', {}, withCookie(cookie))).status;
+const readSessionStatus = async (cookie: string) =>
+  (await callRoute(server.url, 'session-get', {}, withCookie(cookie))).status;
 type ListedSession = {
   session_id: string;
   name: string;
@@ -45,7 +46,7 @@ it('ends only this session on sign-out, and clears both cookies', async () => {
     'slipway_session',
     '__Host-slipway_session',
   ]);
-  expect([await statusOf(one), await statusOf(other)]).toEqual([401, 200]);
+  expect([await readSessionStatus(one), await readSessionStatus(other)]).toEqual([401, 200]);
   expectProblem(await callRoute(server.url, 'session-get', {}, withCookie(one)), 'token_unknown');
 });
 
@@ -63,7 +64,7 @@ it('lets a token list and end its own sessions, and lets an admin list all sessi
   expect((await listSessions(admin)).map(({ name }) => name)).toEqual(expect.arrayContaining(['admin', 'own']));
   const params = { id: ownSessions[1]?.session_id ?? '' };
   expect((await callRoute(server.url, 'session-revoke', { params }, withCookie(one))).status).toBe(204);
-  expect([await statusOf(one), await statusOf(two)]).toEqual([200, 401]);
+  expect([await readSessionStatus(one), await readSessionStatus(two)]).toEqual([200, 401]);
   expectProblem(await callRoute(server.url, 'session-revoke', { params }, withCookie(one)), 'session_not_found');
 });
 
@@ -86,23 +87,23 @@ it('ends the sessions of a revoked token', async () => {
   });
   const cookie = await signIn(server.url, token);
   await server.client.call('token-delete', { params: { id: token_id } });
-  expect(await statusOf(cookie)).toBe(401);
+  expect(await readSessionStatus(cookie)).toBe(401);
 });
 
 it('limits a token to a hundred sessions: a new session ends the least recently used one', async () => {
   const { token = '', token_id } = await server.client.call('token-create', { body: { name: 'many', role: 'viewer' } });
   const first = await signIn(server.url, token);
   for (let more = 0; more < 100; more++) await signIn(server.url, token);
-  expect(await statusOf(first)).toBe(401);
+  expect(await readSessionStatus(first)).toBe(401);
   expect(await tables.query('select from sessions where token_id = $1', [token_id])).toHaveLength(100);
 });
 
 it('answers 429 with Retry-After after many wrong tokens from one address, and still accepts a valid token', async () => {
   for (let tries = 0; tries < 20; tries++)
     expectProblem(await callRoute(server.url, 'session-get', {}, { bearer: 'wrong' }), 'token_unknown');
-  const refused = await callRoute(server.url, 'session-create', { body: { token: 'wrong' } });
-  expectProblem(refused, 'too_many_failures');
-  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+  const refusal = await callRoute(server.url, 'session-create', { body: { token: 'wrong' } });
+  expectProblem(refusal, 'too_many_failures');
+  expect(Number(refusal.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
   expect((await callRoute(server.url, 'session-get', {}, { bearer: server.token })).status).toBe(200);
-  expect(await statusOf(await signIn(server.url, server.token))).toBe(200);
+  expect(await readSessionStatus(await signIn(server.url, server.token))).toBe(200);
 });

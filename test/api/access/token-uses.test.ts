@@ -21,27 +21,30 @@ const waitForUse = (token_id: string) =>
   until(`the use of ${token_id}`, async () => (await findToken(token_id))?.last_used_at ?? undefined);
 
 it('shows a token as unused until a call is authenticated by it', async () => {
-  const created = await server.client.call('token-create', {
+  const createdToken = await server.client.call('token-create', {
     body: { name: 'script', role: 'viewer', ttl_seconds: 3600 },
   });
-  expect(created.last_used_at).toBeNull();
-  expect(await findToken(created.token_id)).toMatchObject({ last_used_at: null, expires_at: created.expires_at });
-  const createdAtMs = Date.parse(created.created_at);
-  expect((await callRoute(server.url, 'node-list', {}, { bearer: created.token ?? '' })).status).toBe(200);
-  expect(Date.parse(await waitForUse(created.token_id))).toBeGreaterThanOrEqual(createdAtMs);
+  expect(createdToken.last_used_at).toBeNull();
+  expect(await findToken(createdToken.token_id)).toMatchObject({
+    last_used_at: null,
+    expires_at: createdToken.expires_at,
+  });
+  const createdAtMs = Date.parse(createdToken.created_at);
+  expect((await callRoute(server.url, 'node-list', {}, { bearer: createdToken.token ?? '' })).status).toBe(200);
+  expect(Date.parse(await waitForUse(createdToken.token_id))).toBeGreaterThanOrEqual(createdAtMs);
 });
 
 it('counts a call that the role forbids as a use, but no call with an expired token', async () => {
   const viewer = await server.tokenFor('viewer');
   expectProblem(await callRoute(server.url, 'token-list', {}, { bearer: viewer.token }), 'role_insufficient');
-  const expired = await server.tokenFor('viewer', { ttl_seconds: 0.001 });
-  expectProblem(await callRoute(server.url, 'node-list', {}, { bearer: expired.token }), 'token_expired');
+  const expiredToken = await server.tokenFor('viewer', { ttl_seconds: 0.001 });
+  expectProblem(await callRoute(server.url, 'node-list', {}, { bearer: expiredToken.token }), 'token_expired');
   // Uses are stored in order. Once a later use is stored, a use of the expired token would be too.
   await waitForUse(viewer.token_id);
   const laterToken = await server.tokenFor('viewer');
   await callRoute(server.url, 'node-list', {}, { bearer: laterToken.token });
   await waitForUse(laterToken.token_id);
-  expect(await findToken(expired.token_id)).toMatchObject({ last_used_at: null });
+  expect(await findToken(expiredToken.token_id)).toMatchObject({ last_used_at: null });
 });
 
 it('counts signing in to the console as a use', async () => {

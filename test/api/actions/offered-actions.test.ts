@@ -76,8 +76,8 @@ describe.each(nodeStatusNames)('for a node that is %s', (node) => {
         expect(open, action).toBe(why_not === null);
         await expectAnswer('node-act', fixture.node_id, action, why_not);
       }
-      const explained = await fixture.server.client.call('node-explain', { params: { id: fixture.node_id } });
-      expect(explained.actions).toEqual(items);
+      const explanation = await fixture.server.client.call('node-explain', { params: { id: fixture.node_id } });
+      expect(explanation.actions).toEqual(items);
       expect(await readSnapshot(), 'rows after the dry runs').toEqual(snapshotBefore);
     },
   );

@@ -162,7 +162,8 @@ describe('for an allocation whose machine is retired', () => {
   it('refuses to retry a release that was forced, and names the operation of the forced release', async () => {
     await fixture.setStatuses({ node: 'retired', allocation: 'release_failed', bound: true, hasOptionalFields: false });
     await cancelForcedRelease();
-    const forced = (await act('force-release')).operation?.workflow_id ?? expect.fail('no operation was started');
+    const forcedReleaseId =
+      (await act('force-release')).operation?.workflow_id ?? expect.fail('no operation was started');
     // Restores the statuses from before the forced release, as a concurrent caller may have read
     // them.
     await fixture.setStatuses({ node: 'retired', allocation: 'release_failed', bound: true, hasOptionalFields: false });
@@ -175,7 +176,7 @@ describe('for an allocation whose machine is retired', () => {
       { bearer: fixture.server.token },
     );
     expectProblem(answer, 'action_illegal');
-    expect(answer.body.detail).toContain(forced);
+    expect(answer.body.detail).toContain(forcedReleaseId);
     expect(await countDoneFacts('retry-release')).toBe(countBefore);
     await cancelForcedRelease();
   });

@@ -34,7 +34,7 @@ const join = (name: string, join_token = server.join_token) => register(registra
 const createJoinToken = (body: object) =>
   server.client.call('join-token-create', { params: { pool: externalPool }, body });
 
-async function statusOf(machine: Pick<Machine, 'node_id'>): Promise<string> {
+async function readStatus(machine: Pick<Machine, 'node_id'>): Promise<string> {
   const [row] = await server.tables.query<{ status: string }>('select status from nodes where node_id = $1', [
     machine.node_id,
   ]);
@@ -55,13 +55,13 @@ async function quarantine(machine: Machine): Promise<void> {
 
 describe('the server', () => {
   it('refuses a replaced instance with instance_fenced', async () => {
-    const replaced = await readyMachine(server, 'replaced');
-    await replaced.beat('stopping');
-    const params = { id: replaced.node_id, action: 're-enroll' } as const;
+    const replacedMachine = await readyMachine(server, 'replaced');
+    await replacedMachine.beat('stopping');
+    const params = { id: replacedMachine.node_id, action: 're-enroll' } as const;
     await server.client.call('node-act', { params, body: { reason: 'its disk was replaced' } });
     for (const call of ['agent-heartbeat', 'agent-task-next', 'agent-credential-rotate'] as const)
-      expectProblem(await replaced.call(call), 'instance_fenced');
-    expectProblem(await register({ version: '1' }, replaced.credential), 'instance_fenced');
+      expectProblem(await replacedMachine.call(call), 'instance_fenced');
+    expectProblem(await register({ version: '1' }, replacedMachine.credential), 'instance_fenced');
   });
 
   it('refuses tasks and registration of a fenced node with node_fenced', async () => {
@@ -89,7 +89,7 @@ describe('the server', () => {
       node_id: newNodeId(systemClock),
       node_instance_id: newNodeInstanceId(systemClock),
     };
-    const enrollment_token = installation.enrollmentToken(claims);
+    const enrollment_token = installation.signEnrollmentToken(claims);
     const firstAnswer = await register(registration({ enrollment_token }));
     expectProblem(firstAnswer, 'enrollment_pending');
     const secondAnswer = await register(registration({ enrollment_token }));
@@ -102,8 +102,8 @@ describe('the server', () => {
     expect(seconds).toBeLessThanOrEqual(721);
     const signature = enrollment_token.lastIndexOf('.') + 1;
     const otherCharacter = enrollment_token[signature] === 'A' ? 'B' : 'A';
-    const forged = `${enrollment_token.slice(0, signature)}${otherCharacter}${enrollment_token.slice(signature + 1)}`;
-    expectProblem(await register(registration({ enrollment_token: forged })), 'enrollment_invalid');
+    const forgedToken = `${enrollment_token.slice(0, signature)}${otherCharacter}${enrollment_token.slice(signature + 1)}`;
+    expectProblem(await register(registration({ enrollment_token: forgedToken })), 'enrollment_invalid');
     expectProblem(await register({ version: '1' }), 'token_missing');
   });
 });
@@ -180,9 +180,9 @@ describe('registration', () => {
 
 it('accepts the former credential until the first use of the rotated one', async () => {
   const machine = await readyMachine(server, 'rotating');
-  const rotated = await machine.call('agent-credential-rotate');
+  const rotation = await machine.call('agent-credential-rotate');
   expect((await machine.beat()).status).toBe(200);
-  const rotatedOptions = { bearer: String(rotated.body.credential) };
+  const rotatedOptions = { bearer: String(rotation.body.credential) };
   expect((await callRoute(server.url, 'agent-heartbeat', {}, rotatedOptions)).status).toBe(200);
   expectProblem(await machine.beat(), 'credential_unknown');
   expect((await callRoute(server.url, 'agent-heartbeat', {}, rotatedOptions)).status).toBe(200);
@@ -201,7 +201,7 @@ describe('heartbeats', () => {
       reports.map((__, round) => results[round * machines.length + index]?.node_status),
     );
     expect(answeredStatuses).toEqual(machines.map(() => ['degraded', 'ready', 'offline', 'ready', 'degraded']));
-    expect(await Promise.all(machines.map(statusOf)), 'the stored statuses').toEqual(machines.map(() => 'degraded'));
+    expect(await Promise.all(machines.map(readStatus)), 'the stored statuses').toEqual(machines.map(() => 'degraded'));
   });
 
   it('of a batch have one result each', async () => {
@@ -229,14 +229,14 @@ describe('heartbeats', () => {
       [undefined, 'ready'],
     ] as const) {
       expect((await machine.beat(report)).body.node_status).toBe(status);
-      expect(await statusOf(machine), `after ${report}`).toBe(status);
+      expect(await readStatus(machine), `after ${report}`).toBe(status);
     }
   });
 
   /** Whether a statement only opens or closes a transaction. */
   const isTransactionControl = (text: string) => /^(begin|commit|set local \w+ = \w+)$/i.test(text);
 
-  it('that change nothing cost no query', async () => {
+  it('that change nothing cost no query of their own', async () => {
     const machine = await readyMachine(server, 'steady');
     await machine.beat();
     const statements = new Map<string, number>();
@@ -284,9 +284,9 @@ it('sends no task to a poll whose connection was closed', async () => {
   await expect(poll).rejects.toThrow();
   await probe(disconnected);
   // The task of the sentinel is queued later. Once it is delivered, the server has processed both.
-  const waiting = sentinel.call('agent-task-next', { query: { wait: 60 } });
+  const sentinelPoll = sentinel.call('agent-task-next', { query: { wait: 60 } });
   await probe(sentinel);
-  expect((await waiting).body.task).not.toBeNull();
+  expect((await sentinelPoll).body.task).not.toBeNull();
   const readTaskStatuses = () =>
     server.tables.query<{ status: string }>('select status from tasks where node_instance_id = $1', [
       disconnected.node_instance_id,

@@ -55,17 +55,19 @@ describe('a refused upgrade is answered with an HTTP problem', () => {
     expect(await requestRefusedStream(server.url, { authorization: `Bearer ${server.token}` })).toMatchObject({
       body: { code: 'credential_unknown' },
     });
-    const replaced = await readyMachine(server, 'replaced');
-    await replaced.beat('stopping');
-    await reenroll(server, replaced);
+    const replacedMachine = await readyMachine(server, 'replaced');
+    await replacedMachine.beat('stopping');
+    await reenroll(server, replacedMachine);
     // The replica caches credentials, so it learns of the fence a moment later.
-    const refused = await until('the former instance to be refused', () =>
-      requestRefusedStream(server.url, { authorization: `Bearer ${replaced.credential}` }).catch(() => undefined),
+    const refusal = await until('the former instance to be refused', () =>
+      requestRefusedStream(server.url, { authorization: `Bearer ${replacedMachine.credential}` }).catch(
+        () => undefined,
+      ),
     );
-    expect(refused).toMatchObject({ body: { code: 'instance_fenced' } });
-    const plain = await callRoute(server.url, 'agent-stream', {}, { bearer: machine.credential });
-    expectProblem(plain, 'upgrade_required');
-    expect(plain.headers.get('sec-websocket-version')).toBe('13');
+    expect(refusal).toMatchObject({ body: { code: 'instance_fenced' } });
+    const plainReply = await callRoute(server.url, 'agent-stream', {}, { bearer: machine.credential });
+    expectProblem(plainReply, 'upgrade_required');
+    expect(plainReply.headers.get('sec-websocket-version')).toBe('13');
   });
 
   it('except for upgrades to other protocols, which are served as plain HTTP', async () => {
@@ -135,15 +137,15 @@ describe('an agent', () => {
     await machine.call('agent-task-result', { params: { id: task_id }, body: { status: 'succeeded', result } });
 
     stream.send({ tasks: true });
-    const later = await server.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
-    await stream.waitForFrame('the second task', (each) => (each.task as SignedTask)?.task_id === later.task_id);
+    const laterTask = await server.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
+    await stream.waitForFrame('the second task', (each) => (each.task as SignedTask)?.task_id === laterTask.task_id);
   });
 
   it('has one stream: a new stream closes the old one', async () => {
-    const newer = await openStream(server.url, machine.credential);
+    const newerStream = await openStream(server.url, machine.credential);
     expect(await stream.closed).toEqual({ code: 4410, reason: 'stream_replaced' });
-    expect(await request(newer, {})).toMatchObject({ node_status: 'ready' });
-    stream = newer;
+    expect(await request(newerStream, {})).toMatchObject({ node_status: 'ready' });
+    stream = newerStream;
   });
 
   it('loses its stream after a binary or oversized frame', async () => {
@@ -173,14 +175,15 @@ describe('an agent', () => {
   });
 
   it('that disconnects without a close frame is recorded once and keeps its status; a proper close is not recorded', async () => {
-    const leaving = await readyMachine(server, 'leaving');
-    const leavingStream = await openStream(server.url, leaving.credential);
+    const closingMachine = await readyMachine(server, 'leaving');
+    const leavingStream = await openStream(server.url, closingMachine.credential);
     leavingStream.socket.close(1000);
     await leavingStream.closed;
-    const broken = await readyMachine(server, 'breaking');
-    const readBroken = async () => (await readBrokenConnections()).filter(({ node_id }) => node_id === broken.node_id);
+    const disconnectingMachine = await readyMachine(server, 'breaking');
+    const readBroken = async () =>
+      (await readBrokenConnections()).filter(({ node_id }) => node_id === disconnectingMachine.node_id);
     for (let times = 0; times < 3; times++) {
-      const each = await openStream(server.url, broken.credential);
+      const each = await openStream(server.url, disconnectingMachine.credential);
       expect(await request(each, {})).toMatchObject({ node_status: 'ready' });
       each.socket.terminate();
       await until('the server to notice the disconnect', async () => {
@@ -192,15 +195,15 @@ describe('an agent', () => {
     expect(await readBroken()).toMatchObject([
       { layer: 'transport', data: { of: 'agent', why: 'it ended without a goodbye' } },
     ]);
-    expect((await broken.beat()).body).toMatchObject({ node_status: 'ready' });
-    expect((await readBrokenConnections()).filter(({ node_id }) => node_id === leaving.node_id)).toEqual([]);
+    expect((await disconnectingMachine.beat()).body).toMatchObject({ node_status: 'ready' });
+    expect((await readBrokenConnections()).filter(({ node_id }) => node_id === closingMachine.node_id)).toEqual([]);
   });
 
   it('loses its stream with a problem when it is fenced or its credential is replaced', async () => {
-    const replaced = await readyMachine(server, 'fenced-while-connected');
-    const stream = await openStream(server.url, replaced.credential);
-    await replaced.beat('stopping');
-    await reenroll(server, replaced);
+    const replacedMachine = await readyMachine(server, 'fenced-while-connected');
+    const stream = await openStream(server.url, replacedMachine.credential);
+    await replacedMachine.beat('stopping');
+    await reenroll(server, replacedMachine);
     expect(await stream.closed).toEqual({ code: 4409, reason: 'instance_fenced' });
     expect(stream.frames.at(-1)).toMatchObject({ problem: { code: 'instance_fenced', status: 409 } });
 
@@ -208,7 +211,7 @@ describe('an agent', () => {
     const formerStream = await openStream(server.url, rotating.credential);
     const { body } = await rotating.call('agent-credential-rotate');
     const rotatedStream = await openStream(server.url, String(body.credential));
-    // The replica reads evidence in order. Once this task is delivered, it knows of the rotation.
+    // The replica reads evidence in order, so once it delivers this task it knows of the rotation.
     rotatedStream.send({ tasks: true });
     await server.client.call('node-ping', { params: { id: rotating.node_id }, body: {} });
     await rotatedStream.waitForFrame('the task', (each) => each.task !== undefined);
@@ -240,22 +243,22 @@ describe('a relay', () => {
       { node_instance_id: 'inst_none' },
       {},
     ];
-    const accepted = { node_status: 'ready' };
+    const acceptedResult = { node_status: 'ready' };
     const missingCredential = { code: 'beat_credential_missing', status: 401 };
     for (const [token, expected] of [
-      [own.token, [missingCredential, accepted, missingCredential, missingCredential]],
+      [own.token, [missingCredential, acceptedResult, missingCredential, missingCredential]],
       [other.token, [missingCredential, { code: 'scope_insufficient' }, missingCredential, missingCredential]],
     ] as const) {
       const relayStream = await openStream(server.url, token);
       expect(await request(relayStream, { beats })).toMatchObject({ results: expected });
-      const posted = await callRoute(server.url, 'agent-heartbeats', { body: { beats } }, { bearer: token });
-      expect(posted.body).toMatchObject({ results: expected });
+      const batchReply = await callRoute(server.url, 'agent-heartbeats', { body: { beats } }, { bearer: token });
+      expect(batchReply.body).toMatchObject({ results: expected });
       relayStream.socket.close(1000);
     }
     const withoutToken = await callRoute(server.url, 'agent-heartbeats', { body: { beats } });
     expect(withoutToken.body.results).toMatchObject([
       missingCredential,
-      accepted,
+      acceptedResult,
       missingCredential,
       missingCredential,
     ]);
@@ -278,8 +281,8 @@ describe('a relay', () => {
     const relayStream = await openStream(server.url, token);
     await server.client.call('token-delete', { params: { id: token_id } });
     expect(await relayStream.closed).toEqual({ code: 4401, reason: 'token_unknown' });
-    const posted = await callRoute(server.url, 'agent-heartbeats', { body: { beats: [{}] } }, { bearer: token });
-    expectProblem(posted, 'token_unknown');
+    const batchReply = await callRoute(server.url, 'agent-heartbeats', { body: { beats: [{}] } }, { bearer: token });
+    expectProblem(batchReply, 'token_unknown');
   });
 
   it.each([

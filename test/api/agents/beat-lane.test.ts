@@ -12,7 +12,7 @@ import { openWire, type Wire } from '../support/wire.ts';
 let server: Awaited<ReturnType<typeof externalServer>>;
 let wire: Wire;
 let machine: Machine;
-let fenced: Machine;
+let fencedMachine: Machine;
 
 const discard = new Writable({ write: (_, __, done) => done() });
 const log = createLog({ level: 'error', destination: discard as never });
@@ -24,9 +24,9 @@ beforeAll(async () => {
   server = await externalServer({ log });
   wire = openWire(server.url);
   machine = await readyMachine(server, 'steady');
-  fenced = await readyMachine(server, 'replaced');
-  await fenced.beat('stopping');
-  await reenroll(server, fenced);
+  fencedMachine = await readyMachine(server, 'replaced');
+  await fencedMachine.beat('stopping');
+  await reenroll(server, fencedMachine);
 });
 afterAll(async () => {
   wire.close();
@@ -92,7 +92,7 @@ const requests: Record<string, () => RawRequest> = {
   'basic authorization': () => ({ headers: { ...ownHeaders(), authorization: 'Basic abc' }, body: '{}' }),
   'an operator token': () => ({ headers: { ...ownHeaders(), authorization: `Bearer ${server.token}` }, body: '{}' }),
   'a fenced instance': () => ({
-    headers: { ...ownHeaders(), authorization: `Bearer ${fenced.credential}` },
+    headers: { ...ownHeaders(), authorization: `Bearer ${fencedMachine.credential}` },
     body: '{}',
   }),
   'another host': () => ({ headers: { ...ownHeaders(), host: 'elsewhere.example' }, body: '{}' }),

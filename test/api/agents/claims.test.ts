@@ -9,13 +9,13 @@ import type { Machine } from '../support/machine.ts';
 import { readyMachine, reenroll, type TenantFixture, tenantFixture } from '../support/tenants.ts';
 
 let fixture: TenantFixture;
-let fenced: Machine;
+let fencedMachine: Machine;
 beforeAll(async () => {
   fixture = await tenantFixture();
-  fenced = await readyMachine(fixture, 'replaced');
-  await fenced.beat('stopping');
-  await reenroll(fixture, fenced);
-  await until('the replica to refuse the instance', async () => (await fenced.beat()).status === 409);
+  fencedMachine = await readyMachine(fixture, 'replaced');
+  await fencedMachine.beat('stopping');
+  await reenroll(fixture, fencedMachine);
+  await until('the replica to refuse the instance', async () => (await fencedMachine.beat()).status === 409);
 });
 afterAll(() => fixture.stop());
 
@@ -126,7 +126,7 @@ describe('the instance id in a heartbeat', () => {
     ]);
   });
 
-  it('of the own node is accepted, and is not stored in the report', async () => {
+  it('of the sender’s node is accepted, and is not stored in the report', async () => {
     const { node_instance_id, node_id } = fixture.acme.machine;
     expect((await beat({ node_instance_id, health_score: 78 })).status).toBe(200);
     const node = await until('the report to be shown', async () => {
@@ -145,13 +145,13 @@ describe('a fenced instance', () => {
     ['agent-evidence', { facts: [{ at: inMinutes(0), layer: 'node', kind: 'late', summary: 'late' }] }],
     ['agent-register', { version: '2' }],
   ])('is refused without a change: %s', (name, body) =>
-    expectRefusedWithoutChange(() => fenced.call(name, { body }), 'instance_fenced'),
+    expectRefusedWithoutChange(() => fencedMachine.call(name, { body }), 'instance_fenced'),
   );
 
   it('is refused in a batch without a change', async () => {
     await waitForWrites();
     const snapshotBefore = await fixture.tables.snapshot();
-    const { body } = await batch({ credential: fenced.credential, status: 'ready' });
+    const { body } = await batch({ credential: fencedMachine.credential, status: 'ready' });
     expect(body.results).toEqual([expect.objectContaining({ code: 'instance_fenced', status: 409 })]);
     await waitForWrites();
     expect(await fixture.tables.snapshot()).toEqual(snapshotBefore);

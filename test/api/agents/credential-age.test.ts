@@ -1,6 +1,6 @@
 /**
  * Expired credentials are refused with a code of their own, and a signature of the agent's key
- * renews them. The explanation of a node names an expired credential instead of silence.
+ * renews them. The explanation of a silent node names its expired credential.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { newKeyPair, publicKeyOf, signatureOf } from '../../../src/agent/connection/keys.ts';
@@ -55,11 +55,11 @@ it('refuses an expired credential, and renews it only with a signature of the ke
 
   expectProblem(await rotate(machine, null), 'rotation_unsigned');
   expectProblem(await rotate(machine, newKeyPair()), 'rotation_unsigned');
-  const rotated = await rotate(machine, machine.private_key);
-  expect(rotated.status, rotated.text).toBe(200);
-  const repeated = await rotate(machine, machine.private_key);
-  expect(repeated.status, 'a repeated rotation after a lost reply').toBe(200);
-  machine.credential = String(repeated.body.credential);
+  const rotation = await rotate(machine, machine.private_key);
+  expect(rotation.status, rotation.text).toBe(200);
+  const repeatedRotation = await rotate(machine, machine.private_key);
+  expect(repeatedRotation.status, 'a repeated rotation after a lost reply').toBe(200);
+  machine.credential = String(repeatedRotation.body.credential);
   expect((await machine.beat()).status).toBe(200);
   await until('the explanation to wait for nothing', async () => {
     const { waiting_for } = await server.client.call('node-explain', { params: { id: node_id } });
@@ -84,8 +84,8 @@ it('renews a credential for the last proven key, and drops the unproven key', as
   const machine = await startRotatingMachine('robbed-and-back');
   const body = { version: 'test', agent_public_key: publicKeyOf(newKeyPair()) };
   expect((await machine.call('agent-register', { body })).status).toBe(200);
-  const rotated = await rotate(machine, machine.private_key);
-  expect(rotated.status, rotated.text).toBe(200);
+  const rotation = await rotate(machine, machine.private_key);
+  expect(rotation.status, rotation.text).toBe(200);
   const [row] = await server.tables.query(
     'select agent_public_key, key_unproven_since from instances where node_instance_id = $1',
     [machine.node_instance_id],

@@ -47,25 +47,25 @@ it('answers 429 with a retry time while it cannot store lines, and keeps two bat
   await blocker.connect();
   await blocker.query('begin');
   await blocker.query('select 1 from node_log_ends for update');
-  const waiting = [machine.log(2, 'second'), machine.log(2, 'second')];
+  const heldRequests = [machine.log(2, 'second'), machine.log(2, 'second')];
   // One batch is shorter than a hundred bytes, so three digits mean two batches.
   await until('both batches to be held', async () => /^slipway_logs_held_bytes [1-9]\d\d/m.test(await readMetrics()));
-  const refused = await until('a refusal with a retry time', async () => {
+  const refusal = await until('a refusal with a retry time', async () => {
     const answer = await machine.log(2, 'second');
     return answer.status === 429 ? answer : undefined;
   });
-  expectProblem(refused, 'logs_slow_down');
-  expect(refused.body).toMatchObject({ retry_after_seconds: 1, owner_layer: 'control_plane' });
-  expect(refused.headers.get('retry-after')).toBe('1');
+  expectProblem(refusal, 'logs_slow_down');
+  expect(refusal.body).toMatchObject({ retry_after_seconds: 1, owner_layer: 'control_plane' });
+  expect(refusal.headers.get('retry-after')).toBe('1');
   await blocker.query('rollback');
   await blocker.end();
-  for (const each of await Promise.all(waiting)) expect(each.body).toEqual({ acknowledged_seq: 2 });
+  for (const each of await Promise.all(heldRequests)) expect(each.body).toEqual({ acknowledged_seq: 2 });
   expect((await machine.log(2, 'second')).body).toEqual({ acknowledged_seq: 2 });
   expect(await readLines(machine.node_id)).toEqual(['first', 'second']);
   expect(await readMetrics()).toMatch(/^slipway_logs_slowed_total [1-9]/m);
 });
 
-it('forwards stored lines with ids and redacted secrets, also while a receiver refuses', async () => {
+it('forwards stored lines with ids and redacted secrets, and keeps a line that a receiver refuses', async () => {
   const { allocation } = await server.client.call('allocation-create', { body: { pool: externalPool } });
   const active = await waitUntilActive(server.client, allocation.allocation_id);
   expect(active.node_id).toBe(machine.node_id);
@@ -104,26 +104,26 @@ it('forwards stored lines with ids and redacted secrets, also while a receiver r
 });
 
 it("refuses the lines of a fenced instance, but stores them for the fleet's operators", async () => {
-  const former = await readyMachine(server, 'former');
+  const formerMachine = await readyMachine(server, 'former');
   const { allocation } = await server.client.call('allocation-create', { body: { pool: externalPool } });
   const { node_id: id, tenant } = await waitUntilActive(server.client, allocation.allocation_id);
-  expect(id).toBe(former.node_id);
-  await former.log(1, 'while it was allocated');
+  expect(id).toBe(formerMachine.node_id);
+  await formerMachine.log(1, 'while it was allocated');
   const { token } = await server.tokenFor('viewer', { tenant });
   const readTenantLines = async () =>
-    (await server.as(token).call('node-logs', { params: { id: former.node_id } })).items.map(({ line }) => line);
+    (await server.as(token).call('node-logs', { params: { id: formerMachine.node_id } })).items.map(({ line }) => line);
   expect(await readTenantLines()).toEqual(['while it was allocated']);
-  await former.beat('stopping');
+  await formerMachine.beat('stopping');
   const reEnroll = {
-    params: { id: former.node_id, action: 're-enroll' },
+    params: { id: formerMachine.node_id, action: 're-enroll' },
     body: { reason: 'its disk was lost' },
   } as const;
   await server.client.call('node-act', reEnroll);
-  await until('the replica to refuse the instance', async () => (await former.beat()).status === 409);
-  const refused = await former.log(2, 'a late line');
-  expectProblem(refused, 'instance_fenced');
-  expect(refused.body).toMatchObject({ acknowledged_seq: 2 });
-  expect(await readLines(former.node_id)).toEqual(['while it was allocated', 'a late line']);
+  await until('the replica to refuse the instance', async () => (await formerMachine.beat()).status === 409);
+  const refusal = await formerMachine.log(2, 'a late line');
+  expectProblem(refusal, 'instance_fenced');
+  expect(refusal.body).toMatchObject({ acknowledged_seq: 2 });
+  expect(await readLines(formerMachine.node_id)).toEqual(['while it was allocated', 'a late line']);
   expect(await readTenantLines()).toEqual(['while it was allocated']);
 });
 

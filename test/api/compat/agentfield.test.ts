@@ -32,9 +32,9 @@ beforeAll(async () => {
 afterAll(() => fixture.stop());
 
 it('registers, sends heartbeats, reads nodes and shuts down in the AgentField format', async () => {
-  const registered = await fleet.register('scout', { lifecycle_status: 'starting', base_url });
-  expect(registered.status).toBe(201);
-  expect(registered.body).toMatchObject({ success: true, message: expect.any(String), node_id: 'scout' });
+  const registration = await fleet.register('scout', { lifecycle_status: 'starting', base_url });
+  expect(registration.status).toBe(201);
+  expect(registration.body).toMatchObject({ success: true, message: expect.any(String), node_id: 'scout' });
   const beatReply = await fleet.beat('scout');
   expect(beatReply.status).toBe(200);
   expect(beatReply.body).toMatchObject({ success: true, message: expect.any(String), timestamp: expect.any(String) });
@@ -47,11 +47,11 @@ it('registers, sends heartbeats, reads nodes and shuts down in the AgentField fo
   });
 
   await fleet.beat('scout', { status: 'ready', health_score: 97 });
-  const ready = await until('the heartbeat to be stored', async () => {
+  const readyNode = await until('the heartbeat to be stored', async () => {
     const node = await fixture.readNode('scout');
     return node.reported?.health_score === 97 ? node : undefined;
   });
-  expect(ready.status).toBe('ready');
+  expect(readyNode.status).toBe('ready');
   const scout = { id: 'scout', lifecycle_status: 'ready', health_status: 'active', base_url };
   expect((await fleet.call('GET', '/nodes/scout')).body).toMatchObject(scout);
   expect((await fleet.call('GET', '/nodes/scout/status')).body).toMatchObject({
@@ -85,9 +85,9 @@ it('registers, sends heartbeats, reads nodes and shuts down in the AgentField fo
 
 it('accepts a join token as bearer, as X-API-Key or in the address, and nothing else', async () => {
   const body = nodeRegistration('keyed');
-  const plain = '/compat/agentfield/api/v1/nodes';
-  expect((await send(fixture.url, 'POST', plain, { body, bearer: token })).status).toBe(201);
-  const beat = (sent: object, path = plain) => send(fixture.url, 'POST', `${path}/keyed/heartbeat`, sent);
+  const nodesPath = '/compat/agentfield/api/v1/nodes';
+  expect((await send(fixture.url, 'POST', nodesPath, { body, bearer: token })).status).toBe(201);
+  const beat = (sent: object, path = nodesPath) => send(fixture.url, 'POST', `${path}/keyed/heartbeat`, sent);
   expect((await beat({ headers: { 'x-api-key': token } })).status).toBe(200);
   expect((await beat({}, `/compat/agentfield/${token}/api/v1/nodes`)).status).toBe(200);
   expectProtocolError(await beat({}), 401);
@@ -183,11 +183,11 @@ it('retires a node when its tenant releases it; a later registration creates ano
   await fixture.client.call('allocation-release', { params, body: {} });
   await waitForAllocation('released');
   // The replica learns of the retirement a moment later.
-  const refused = await until('the heartbeat to be refused', async () => {
+  const refusal = await until('the heartbeat to be refused', async () => {
     const answer = await client.beat('lent', { status: 'ready' });
     return answer.status === 200 ? undefined : answer;
   });
-  expectProtocolError(refused, 404);
+  expectProtocolError(refusal, 404);
   await client.register('lent', { lifecycle_status: 'ready' });
   expect(await fixture.readNode('lent')).toMatchObject({ status: 'ready', allocation_id: null });
   expect((await fixture.readNode('lent')).node_id).not.toBe(node_id);
@@ -207,9 +207,9 @@ it('stores unknown fields, redacted and within limits', async () => {
   const fields = { shiny: { new: true }, api_key: 'hush-hush-hush', novel: 'x'.repeat(200_000) };
   expect((await fleet.register('chatty', fields)).status).toBe(201);
   const { node_id } = await fixture.readNode('chatty');
-  const registered = await fixture.waitForFact(node_id, 'client.registered');
-  expect(registered.data.said).toMatchObject({ shiny: { new: true }, left_out: ['novel (200002 bytes)'] });
-  expect(JSON.stringify(registered)).not.toContain('hush');
+  const registrationFact = await fixture.waitForFact(node_id, 'client.registered');
+  expect(registrationFact.data.said).toMatchObject({ shiny: { new: true }, left_out: ['novel (200002 bytes)'] });
+  expect(JSON.stringify(registrationFact)).not.toContain('hush');
   await fleet.beat('chatty', { status: 'moonlit', health_score: 1000, mood: 'blue', password: 'hush-hush-hush' });
   const fact = await fixture.waitForFact(node_id, 'client.said');
   expect(fact.data.said).toMatchObject({ mood: 'blue' });
@@ -262,11 +262,11 @@ it('makes a node ready once its address answers a probe, if the pool allows the 
   const { port } = await httpServer((_, reply) => reply.end('well'));
   const { token: probed } = await createProtocolPool(fixture, 'probed', { probe: { allow_private: true } });
   await agentFieldClient(fixture.url, probed).register('answers', { base_url: `http://127.0.0.1:${port}` });
-  const ready = await until('the node to be ready', async () => {
+  const readyNode = await until('the node to be ready', async () => {
     const node = await fixture.readNode('answers');
     return node.status === 'ready' ? node : undefined;
   });
-  expect(ready).toMatchObject({ verdict: { rule: 'probe-promotes' }, reported: { status: 'starting' } });
+  expect(readyNode).toMatchObject({ verdict: { rule: 'probe-promotes' }, reported: { status: 'starting' } });
 });
 
 it('answers unknown calls with 404 in the AgentField format', async () => {
@@ -288,8 +288,8 @@ it('answers unknown calls with 404 in the AgentField format', async () => {
   expectProtocolError(await fleet.call('GET', '/nodes/%ZZ'), 400);
   expectProtocolError(await fleet.beat('nobody'), 404);
   expectProtocolError(await fleet.call('POST', '/nodes/register', { novel: 'x'.repeat(2 ** 20) }), 413);
-  const broken = { raw: '{', headers: { 'content-type': 'application/json' } };
-  expectProtocolError(await fleet.call('POST', '/nodes/register', undefined, broken), 400);
+  const malformedRequest = { raw: '{', headers: { 'content-type': 'application/json' } };
+  expectProtocolError(await fleet.call('POST', '/nodes/register', undefined, malformedRequest), 400);
   const text = { raw: 'x', headers: { 'content-type': 'text/html' } };
   expectProtocolError(await fleet.call('POST', '/nodes/scout/heartbeat', undefined, text), 415);
 });

@@ -15,7 +15,7 @@ it('keeps the connection of an AgentField node while it closes silent connection
   const server = await spawnServer({ open_files: 600 });
   const { client, url } = server;
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  const silent: Socket[] = [];
+  const silentSockets: Socket[] = [];
   try {
     await client.call('pool-put', { params: { pool: 'fleet' }, body: { driver: 'external' } });
     const { token: bearer } = await client.call('join-token-create', { params: { pool: 'fleet' } });
@@ -35,13 +35,16 @@ it('keeps the connection of an AgentField node while it closes silent connection
     for (let count = 0; count < 120; count++) {
       const socket = connect(Number(new URL(url).port), '127.0.0.1');
       socket.on('error', () => {});
-      silent.push(socket);
+      silentSockets.push(socket);
       await Promise.race([once(socket, 'connect'), once(socket, 'close')]);
     }
-    await until('the older silent connections to be closed', () => silent.filter(({ closed }) => closed).length >= 60);
+    await until(
+      'the older silent connections to be closed',
+      () => silentSockets.filter(({ closed }) => closed).length >= 60,
+    );
     expect(await readNode()).toEqual({ status: 200, isReused: true });
   } finally {
-    for (const socket of silent) socket.destroy();
+    for (const socket of silentSockets) socket.destroy();
     agent.destroy();
     await server.stop();
   }

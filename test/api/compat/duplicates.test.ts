@@ -92,9 +92,9 @@ describe('two live processes under one id', () => {
 
     const countBefore = await countEvidence(node_id);
     for (let turn = 0; turn < 20; turn++) {
-      const refused = await two.register('degraded');
-      expectProtocolError(refused, 409);
-      expect(refused.body.code).toBe('name_taken');
+      const refusal = await two.register('degraded');
+      expectProtocolError(refusal, 409);
+      expect(refusal.body.code).toBe('name_taken');
       await waitUntilUnknown(() => two.beat('degraded'));
     }
     expect(await fixture.readNode('twins')).toMatchObject({ status: 'ready', endpoint: one.base_url, restarts });
@@ -158,7 +158,7 @@ describe('a node that starts after its goodbye', () => {
     ['without an instance id', 'unnamed', {}, {}],
     ['with the same instance id', 'same', { instance_id: 'one' }, { instance_id: 'one' }],
     ['with another instance id', 'other', { instance_id: 'one' }, { instance_id: 'two' }],
-  ])('%s is not ready before it reports ready', async (_, id, first, again) => {
+  ])('%s is not ready before it reports ready', async (_, id, first, laterFields) => {
     const { token } = await createProtocolPool(fixture, `goodbye-${id}`, {
       ...poolOptions,
       budgets: { start_seconds: 24 * 3600 },
@@ -168,8 +168,8 @@ describe('a node that starts after its goodbye', () => {
     expect((await client.call('POST', `/nodes/${id}/shutdown`, {})).status).toBe(202);
     expect(await fixture.readStatus(id)).toBe('offline');
     const { node_id } = await fixture.readNode(id);
-    const returned = await client.register(id, again);
-    expect(returned).toMatchObject({ status: 201, body: { lifecycle_status: 'starting' } });
+    const registration = await client.register(id, laterFields);
+    expect(registration).toMatchObject({ status: 201, body: { lifecycle_status: 'starting' } });
     await until('an accepted heartbeat', async () => (await client.beat(id)).status === 200);
     expect(await fixture.readNode(id)).toMatchObject({ node_id, status: 'starting' });
     await until(
@@ -189,8 +189,8 @@ describe('an id that is not a valid name', () => {
   ])('%s gets a derived name, and keeps its id', async (_, id) => {
     const { token } = await createProtocolPool(fixture, 'odd', poolOptions);
     const client = agentFieldClient(fixture.url, token);
-    const registered = await client.register(id, { lifecycle_status: 'ready' });
-    expect(registered, registered.text).toMatchObject({
+    const registration = await client.register(id, { lifecycle_status: 'ready' });
+    expect(registration, registration.text).toMatchObject({
       status: 201,
       body: { node_id: id, lifecycle_status: 'ready' },
     });

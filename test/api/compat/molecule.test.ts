@@ -72,11 +72,11 @@ it('issues a token once at registration, and accepts heartbeats only with it', a
   expectProtocolError(await workspace.beat({}, { bearer: token }), 401);
   expectProtocolError(await workspace.beat({}, { bearer: 'swc_wrong' }), 401);
   expectProtocolError(await postToMolecule(fixture.url, token, '/registry/register', { body: { id } }), 401);
-  const repeated = await postToMolecule(fixture.url, token, '/registry/register', {
+  const repeatedReply = await postToMolecule(fixture.url, token, '/registry/register', {
     body: { id },
     bearer: workspace.auth_token,
   });
-  expect(repeated.body).toEqual({ status: 'registered' });
+  expect(repeatedReply.body).toEqual({ status: 'registered' });
   const otherWorkspace = await startWorkspace(fixture.url, token, otherId);
   expectProtocolError(await workspace.beat({ runtime_state: 'wedged' }, { bearer: otherWorkspace.auth_token }), 403);
   expectProtocolError(
@@ -90,11 +90,11 @@ it('issues a token once at registration, and accepts heartbeats only with it', a
   expectProtocolError(await fleet.beat(id, { status: 'offline' }), 404);
 
   const card = { workspace_id: id, agent_card: { name: 'renamed', skills: ['a'] } };
-  const updated = await postToMolecule(fixture.url, token, '/registry/update-card', {
+  const updateReply = await postToMolecule(fixture.url, token, '/registry/update-card', {
     body: card,
     bearer: workspace.auth_token,
   });
-  expect(updated.body).toEqual({ status: 'updated' });
+  expect(updateReply.body).toEqual({ status: 'updated' });
   const report = await fixture.waitForFact((await fixture.readNode(id)).node_id, 'client.said');
   expect(report.data.said).toEqual({ agent_card: card.agent_card });
 });
@@ -123,9 +123,12 @@ it('degrades a workspace at an error rate of 0.5 or when wedged, and makes it re
     secret: 'hush-hush-hush',
   });
   await until('the unknown values in the report', async () => {
-    const reported = JSON.stringify((await fixture.readNode(name)).reported);
+    const reportText = JSON.stringify((await fixture.readNode(name)).reported);
     return (
-      reported.includes('12.5') && reported.includes('think') && reported.includes('17') && !reported.includes('hush')
+      reportText.includes('12.5') &&
+      reportText.includes('think') &&
+      reportText.includes('17') &&
+      !reportText.includes('hush')
     );
   });
   expect(await fixture.readStatus(name)).toBe('ready');
@@ -164,7 +167,7 @@ it('refuses fields of the wrong type, without a change', async () => {
 
 it('rescues a failed workspace at its next heartbeat, and fails a re-enrolment when a watcher reports a crash', async () => {
   const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c07';
-  const { token: timed } = await createProtocolPool(fixture, 'timed', {
+  const { token: timedToken } = await createProtocolPool(fixture, 'timed', {
     budgets: { offline_seconds: 0.5 },
     heartbeat: { stale_after_seconds: 1 },
   });
@@ -173,7 +176,7 @@ it('rescues a failed workspace at its next heartbeat, and fails a re-enrolment w
       const node = await fixture.readNode(name);
       return node.status === status ? node : undefined;
     });
-  const { beat, auth_token } = await startWorkspace(fixture.url, timed, name);
+  const { beat, auth_token } = await startWorkspace(fixture.url, timedToken, name);
   /** Simulates the silence of three assumed intervals, which would take a minute and a half. */
   const simulateSilence = async () => {
     await fixture.waitForPace(name, { interval_seconds: 30, stale_seconds: 90 });
@@ -215,33 +218,33 @@ it('rescues a failed workspace at its next heartbeat, and fails a re-enrolment w
   });
   await waitForStatus('provisioning');
   const panic = { error: 'it never came up', log_tail: 'Kernel panic - not syncing: VFS' };
-  await postToMolecule(fixture.url, timed, `/admin/workspaces/${name}/bootstrap-failed`, { body: panic });
+  await postToMolecule(fixture.url, timedToken, `/admin/workspaces/${name}/bootstrap-failed`, { body: panic });
   const failed = await waitForStatus('failed');
   expect(failed.verdict).toMatchObject({ rule: 'provision-error', reason: expect.stringContaining('kernel panicked') });
-  const ended = await until('the operation to have ended', async () => {
+  const endedOperation = await until('the operation to have ended', async () => {
     const current = await fixture.client.call('operation-get', { params: { id: operation?.workflow_id ?? '' } });
     return current.status === 'failed' ? current : undefined;
   });
-  expect(ended.error).toMatchObject({ code: 'kernel_panic' });
+  expect(endedOperation.error).toMatchObject({ code: 'kernel_panic' });
 
   expectProtocolError(await beat(), 409, 'a heartbeat of the former instance');
-  const returned = await startWorkspace(fixture.url, timed, name, {}, { bearer: auth_token });
-  expect(returned.auth_token).not.toBe(auth_token);
-  await returned.beat();
+  const returnedWorkspace = await startWorkspace(fixture.url, timedToken, name, {}, { bearer: auth_token });
+  expect(returnedWorkspace.auth_token).not.toBe(auth_token);
+  await returnedWorkspace.beat();
   await waitForStatus('ready');
 });
 
-it('accepts a crash report of a watcher only for workspaces of its pool', async () => {
-  const failed = `/admin/workspaces/${id}/bootstrap-failed`;
+it('accepts a crash report of a watcher, but not with a wrong token or about an unknown workspace', async () => {
+  const crashReportPath = `/admin/workspaces/${id}/bootstrap-failed`;
   const report = { error: 'it did not come up', log_tail: `${'y'.repeat(20_000)}\nNo space left on device` };
-  expect((await postToMolecule(fixture.url, token, failed, { body: report })).status).toBe(200);
+  expect((await postToMolecule(fixture.url, token, crashReportPath, { body: report })).status).toBe(200);
   const { node_id, status } = await fixture.readNode(id);
   const diagnosis = await fixture.waitForFact(node_id, 'bootstrap.diagnosis');
   expect(diagnosis.origin).toBe('report');
   expect(diagnosis.data).toMatchObject({ code: 'disk_full', certain: false, error: report.error });
   expect(String(diagnosis.data.log_tail).length).toBe(8192);
   expect(status).toBe('ready');
-  expectProtocolError(await postToMolecule(fixture.url, 'swj_wrong', failed, { body: report }), 401);
+  expectProtocolError(await postToMolecule(fixture.url, 'swj_wrong', crashReportPath, { body: report }), 401);
   const unknownWorkspace = `/admin/workspaces/${otherId.replace('02', '77')}/bootstrap-failed`;
   expectProtocolError(await postToMolecule(fixture.url, token, unknownWorkspace, { body: report }), 404);
 });
@@ -254,13 +257,13 @@ it('answers unknown calls with 404 in the molecule format', async () => {
 describe('a token', () => {
   it('in an address appears in no log, evidence, trace or answer', async () => {
     // A token of another shape shows that redaction does not depend on the shape.
-    const plain = 'a-plain-word-that-was-meant-to-be-secret';
+    const plainToken = 'a-plain-word-that-was-meant-to-be-secret';
     const traceOptions = { headers: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' } };
     const answers = [
       await fleet.call('POST', '/nodes/register', nodeRegistration('discreet'), traceOptions),
       await fleet.call('POST', '/nodes/discreet/heartbeat', { status: 'ready' }, traceOptions),
     ];
-    for (const secret of [token, plain])
+    for (const secret of [token, plainToken])
       for (const path of [
         '/api/v1/nodes',
         '/api/v1/nothing',
@@ -293,7 +296,7 @@ describe('a token', () => {
       evidence?.text ?? '',
       ...answers.map(({ text, headers }) => text + JSON.stringify([...headers])),
     ];
-    for (const secret of [plain, token, otherToken, fixture.token])
+    for (const secret of [plainToken, token, otherToken, fixture.token])
       expect(
         texts.map((text) => text.includes(secret)),
         secret,
@@ -311,8 +314,8 @@ describe('a token', () => {
   });
 
   it('is refused after it was revoked', async () => {
-    const { token: lost, token_id } = await createProtocolPool(fixture, 'fleet');
-    const client = agentFieldClient(fixture.url, lost);
+    const { token: revokedToken, token_id } = await createProtocolPool(fixture, 'fleet');
+    const client = agentFieldClient(fixture.url, revokedToken);
     await client.register('scout');
     expect((await client.beat('scout')).status).toBe(200);
     await fixture.client.call('join-token-delete', { params: { pool: 'fleet', id: token_id } });
@@ -321,7 +324,7 @@ describe('a token', () => {
   });
 });
 
-it('answers a heartbeat without a query, while all tables are locked', async () => {
+it('answers a heartbeat while the tables of nodes and tokens are locked', async () => {
   const workspace = await startWorkspace(fixture.url, token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c06');
   await workspace.beat();
   await fleet.register('steady', { lifecycle_status: 'ready' });
@@ -344,10 +347,10 @@ it('answers a heartbeat without a query, while all tables are locked', async () 
       await fixture.tables.query('rollback');
       return false;
     }
-    const answered = sendBeats();
-    const result = await Promise.race([answered, pause(systemClock, 2_000).then(() => 'too late')]);
+    const beats = sendBeats();
+    const result = await Promise.race([beats, pause(systemClock, 2_000).then(() => 'too late')]);
     await fixture.tables.query('rollback');
-    await answered;
+    await beats;
     return result === '200';
   });
 });

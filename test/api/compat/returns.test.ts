@@ -28,7 +28,7 @@ afterAll(() => fixture.stop());
 const poolOptions = { probe: { allow_private: true }, heartbeat: { stale_after_seconds: 24 * 3600 } };
 const startListener = (): Promise<LoopbackServer> => httpServer((_, reply) => reply.end('well'));
 const urlAt = (port: number) => `http://127.0.0.1:${port}`;
-const ready = { lifecycle_status: 'ready' };
+const readyFields = { lifecycle_status: 'ready' };
 
 async function allocateNode(pool: string, name: string): Promise<string> {
   const { allocation } = await fixture.client.call('allocation-create', { body: { pool } });
@@ -47,12 +47,12 @@ describe('an AgentField node', () => {
     const { token } = await createProtocolPool(fixture, 'same', poolOptions);
     const client = agentFieldClient(fixture.url, token);
     const base_url = urlAt((await startListener()).port);
-    await client.register('steady', { ...ready, instance_id: 'one', base_url });
+    await client.register('steady', { ...readyFields, instance_id: 'one', base_url });
     const allocation = await allocateNode('same', 'steady');
     const nodeBefore = await fixture.readNode('steady');
-    expect((await client.register('steady', { ...ready, instance_id: 'two', base_url: `${base_url}/` })).status).toBe(
-      201,
-    );
+    expect(
+      (await client.register('steady', { ...readyFields, instance_id: 'two', base_url: `${base_url}/` })).status,
+    ).toBe(201);
     const nodeAfter = await fixture.readNode('steady');
     expect(nodeAfter).toMatchObject({
       node_instance_id: nodeBefore.node_instance_id,
@@ -65,9 +65,9 @@ describe('an AgentField node', () => {
   it('that returns at a new address counts as a restart if the former address no longer answers', async () => {
     const { token } = await createProtocolPool(fixture, 'moves', poolOptions);
     const client = agentFieldClient(fixture.url, token);
-    await client.register('mover', { ...ready, instance_id: 'one', base_url: urlAt(await freePort()) });
+    await client.register('mover', { ...readyFields, instance_id: 'one', base_url: urlAt(await freePort()) });
     const base_url = urlAt((await startListener()).port);
-    expect((await client.register('mover', { ...ready, instance_id: 'two', base_url })).status).toBe(201);
+    expect((await client.register('mover', { ...readyFields, instance_id: 'two', base_url })).status).toBe(201);
     expect(await fixture.readNode('mover')).toMatchObject({ endpoint: base_url, restarts: 1, status: 'ready' });
   });
 
@@ -75,7 +75,7 @@ describe('an AgentField node', () => {
     const { token } = await createProtocolPool(fixture, 'twice', poolOptions);
     const client = agentFieldClient(fixture.url, token);
     const base_url = urlAt((await startListener()).port);
-    await client.register('one-of-two', { ...ready, instance_id: 'one', base_url });
+    await client.register('one-of-two', { ...readyFields, instance_id: 'one', base_url });
     const { node_id } = await fixture.readNode('one-of-two');
     const second = await client.register('one-of-two', {
       instance_id: 'two',
@@ -102,7 +102,7 @@ describe('an AgentField node', () => {
   it('without an address is refused while the former process sends heartbeats, and admitted after its goodbye', async () => {
     const { token } = await createProtocolPool(fixture, 'nowhere', poolOptions);
     const client = agentFieldClient(fixture.url, token);
-    await client.register('homeless', { ...ready, instance_id: 'one' });
+    await client.register('homeless', { ...readyFields, instance_id: 'one' });
     // A busy server sheds heartbeats.
     await until('an accepted heartbeat', async () => {
       const { status } = await client.beat('homeless', { status: 'ready', instance_id: 'one' });
@@ -117,14 +117,14 @@ describe('an AgentField node', () => {
   it('that serves a tenant returns at another address only where the pool allows it', async () => {
     const { token } = await createProtocolPool(fixture, 'served', poolOptions);
     const client = agentFieldClient(fixture.url, token);
-    const former = urlAt(await freePort());
-    await client.register('served', { ...ready, instance_id: 'one', base_url: former });
+    const formerUrl = urlAt(await freePort());
+    await client.register('served', { ...readyFields, instance_id: 'one', base_url: formerUrl });
     const allocation = await allocateNode('served', 'served');
-    const movedFields = { ...ready, instance_id: 'two', base_url: urlAt((await startListener()).port) };
-    const refused = await client.register('served', movedFields);
-    expectProtocolError(refused, 409);
-    expect(refused.body.code).toBe('identity_unproven');
-    expect(await fixture.readNode('served')).toMatchObject({ endpoint: former, allocation_id: allocation });
+    const movedFields = { ...readyFields, instance_id: 'two', base_url: urlAt((await startListener()).port) };
+    const refusal = await client.register('served', movedFields);
+    expectProtocolError(refusal, 409);
+    expect(refusal.body.code).toBe('identity_unproven');
+    expect(await fixture.readNode('served')).toMatchObject({ endpoint: formerUrl, allocation_id: allocation });
 
     const body = { driver: 'external', ...poolOptions, compat: { allow_takeover: true } };
     await fixture.client.call('pool-put', { params: { pool: 'served' }, body });
@@ -138,14 +138,14 @@ describe('an AgentField node', () => {
   it('that an operator re-enrolled returns at any address', async () => {
     const { token } = await createProtocolPool(fixture, 'renewed', poolOptions);
     const client = agentFieldClient(fixture.url, token);
-    await client.register('renewed', { ...ready, base_url: urlAt((await startListener()).port) });
+    await client.register('renewed', { ...readyFields, base_url: urlAt((await startListener()).port) });
     await client.call('POST', '/nodes/renewed/shutdown', {});
     const { node_id } = await fixture.readNode('renewed');
     await fixture.client.call('node-act', { params: { id: node_id, action: 're-enroll' }, body: { reason: 'moved' } });
     const base_url = urlAt((await startListener()).port);
     // The node may change between the check and the registration. The answer is then 409.
     await until('the node to return', async () => {
-      const { status } = await client.register('renewed', { ...ready, base_url });
+      const { status } = await client.register('renewed', { ...readyFields, base_url });
       return status === 201;
     });
     expect(await fixture.readNode('renewed')).toMatchObject({ node_id, endpoint: base_url });
@@ -156,8 +156,8 @@ describe('an AgentField node', () => {
     const machine = await startMachine(fixture.url, { join_token: token, name: 'ours' });
     await machine.beat('ready');
     await machine.beat('stopping');
-    const refused = await agentFieldClient(fixture.url, token).register('ours', ready);
-    expectProtocolError(refused, 409);
+    const refusal = await agentFieldClient(fixture.url, token).register('ours', readyFields);
+    expectProtocolError(refusal, 409);
     expect(await readFinding(machine.node_id)).toMatchObject({ theirs: { because: 'key_unproven' } });
     expect((await machine.beat('ready')).status).toBe(200);
   });
@@ -199,8 +199,8 @@ describe('a workspace of molecule', () => {
 
   it('that lost its token and has no tenant returns at its address once it is offline', async () => {
     const { token, url, node_id } = await createSilentWorkspace('spaces', id, false);
-    const returned = await startWorkspace(fixture.url, token, id, { url });
-    await returned.beat();
+    const returnedWorkspace = await startWorkspace(fixture.url, token, id, { url });
+    await returnedWorkspace.beat();
     expect(await fixture.readNode(id)).toMatchObject({ node_id, status: 'ready', endpoint: url });
   });
 
@@ -208,15 +208,15 @@ describe('a workspace of molecule', () => {
     const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d03';
     const { token, url, node_id, allocation_id } = await createSilentWorkspace('serving', name, true);
     for (const endpoint of [url, urlAt((await startListener()).port), undefined]) {
-      const refused = await registerWorkspace(token, { id: name, ...(endpoint && { url: endpoint }) });
-      expectProtocolError(refused, 409);
-      expect(refused.body.code).toBe('identity_unproven');
+      const refusal = await registerWorkspace(token, { id: name, ...(endpoint && { url: endpoint }) });
+      expectProtocolError(refusal, 409);
+      expect(refusal.body.code).toBe('identity_unproven');
     }
     expect(await readFinding(node_id)).toMatchObject({ theirs: { because: 'key_unproven', protocol: 'molecule' } });
     const act = { params: { id: node_id, action: 're-enroll' as const }, body: { reason: 'its token was lost' } };
     await fixture.client.call('node-act', act);
-    const returned = await startWorkspace(fixture.url, token, name, { url });
-    await returned.beat();
+    const returnedWorkspace = await startWorkspace(fixture.url, token, name, { url });
+    await returnedWorkspace.beat();
     expect(await fixture.readNode(name)).toMatchObject({ node_id, status: 'ready', allocation_id });
   });
 
@@ -224,9 +224,9 @@ describe('a workspace of molecule', () => {
     const { token } = await createProtocolPool(fixture, 'watched', poolOptions);
     const native = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d02';
     await startMachine(fixture.url, { join_token: token, name: native });
-    const failed = `/admin/workspaces/${native}/bootstrap-failed`;
+    const crashReportPath = `/admin/workspaces/${native}/bootstrap-failed`;
     expectProtocolError(
-      await postToMolecule(fixture.url, token, failed, { body: { error: 'Kernel panic - not syncing' } }),
+      await postToMolecule(fixture.url, token, crashReportPath, { body: { error: 'Kernel panic - not syncing' } }),
       404,
     );
   });
@@ -242,13 +242,13 @@ describe('a join token', () => {
     const { token = '', token_id, expires_at } = await createJoinToken('expiring', { ttl_seconds: 4 });
     const client = agentFieldClient(fixture.url, token);
     const communication_config = { protocols: ['http'], heartbeat_interval: '500ms' };
-    await client.register('loyal', { ...ready, communication_config });
-    const refused = await until('the heartbeat to be refused', async () => {
+    await client.register('loyal', { ...readyFields, communication_config });
+    const refusal = await until('the heartbeat to be refused', async () => {
       const answer = await client.beat('loyal', { status: 'ready' });
       return answer.status === 200 ? undefined : answer;
     });
-    expectProtocolError(refused, 401);
-    expect(refused.body).toMatchObject({ code: 'join_token_expired', error: expect.stringContaining(token_id) });
+    expectProtocolError(refusal, 401);
+    expect(refusal.body).toMatchObject({ code: 'join_token_expired', error: expect.stringContaining(token_id) });
     expect(systemClock.nowMs()).toBeGreaterThanOrEqual(Date.parse(expires_at ?? ''));
     for (const [method, path, body] of [
       ['POST', '/nodes/register', { id: 'loyal', base_url: 'http://127.0.0.1:1' }],
@@ -269,15 +269,15 @@ describe('a join token', () => {
       owner: 'operator',
       reason: expect.stringContaining(joinRefusals.join_token_expired.in_short),
     });
-    const explained = await until('the explanation to name the token', async () => {
+    const explanation = await until('the explanation to name the token', async () => {
       await client.beat('loyal', { status: 'ready' });
       const current = await fixture.client.call('node-explain', { params: { id: offline.node_id } });
       return current.waiting_for?.includes(token_id) ? current : undefined;
     });
-    expect(explained.waiting_for).toContain('slipway join-token create expiring');
+    expect(explanation.waiting_for).toContain('slipway join-token create expiring');
     // With another token the node returns as the same machine.
     const { token: fresh = '' } = await createJoinToken('expiring', { no_expiry: true });
-    expect((await agentFieldClient(fixture.url, fresh).register('loyal', ready)).status).toBe(201);
+    expect((await agentFieldClient(fixture.url, fresh).register('loyal', readyFields)).status).toBe(201);
     expect((await fixture.readNode('loyal')).node_id).toBe(offline.node_id);
   });
 
@@ -294,15 +294,15 @@ describe('a join token', () => {
     const { token: unlimited } = await createProtocolPool(fixture, 'counted', poolOptions);
     const { token = '' } = await createJoinToken('counted', { max_uses: 1 });
     const base_url = urlAt(await freePort());
-    await agentFieldClient(fixture.url, unlimited).register('not-its-own', { ...ready, base_url });
+    await agentFieldClient(fixture.url, unlimited).register('not-its-own', { ...readyFields, base_url });
     const client = agentFieldClient(fixture.url, token);
-    await client.register('its-own', { ...ready, instance_id: 'one', base_url });
+    await client.register('its-own', { ...readyFields, instance_id: 'one', base_url });
     expect((await client.beat('its-own', { status: 'ready' })).status).toBe(200);
-    expect((await client.register('its-own', { ...ready, instance_id: 'two', base_url })).status).toBe(201);
+    expect((await client.register('its-own', { ...readyFields, instance_id: 'two', base_url })).status).toBe(201);
     expectProtocolError(await client.beat('not-its-own', { status: 'offline' }), 404);
     for (const refused of [
-      await client.register('not-its-own', { ...ready, base_url }),
-      await client.register('a-third', ready),
+      await client.register('not-its-own', { ...readyFields, base_url }),
+      await client.register('a-third', readyFields),
       await client.call('GET', '/nodes'),
       await client.call('GET', '/nodes/not-its-own'),
     ])
@@ -312,7 +312,7 @@ describe('a join token', () => {
 
   it('that expires soon while machines use it opens a finding', async () => {
     const { token, token_id } = await createProtocolPool(fixture, 'soon', poolOptions);
-    await agentFieldClient(fixture.url, token).register('depends', ready);
+    await agentFieldClient(fixture.url, token).register('depends', readyFields);
     const readExpiryFinding = async () =>
       (await fixture.client.call('drift-list', { query: { kind: 'join-token', pool: 'soon' } })).items[0];
     expect(await readExpiryFinding()).toBeUndefined();
@@ -331,7 +331,7 @@ describe('a join token', () => {
       ours: { token_id, expires_at: expect.any(String) },
       theirs: { machines: 1 },
     });
-    await agentFieldClient(fixture.url, next).register('depends', ready);
+    await agentFieldClient(fixture.url, next).register('depends', readyFields);
     await createJoinToken('soon', {});
     await until('the finding to be closed', async () => (await readExpiryFinding()) === undefined);
   });

@@ -38,7 +38,7 @@ const waitForAudit = (name: string, seconds: number) =>
   });
 
 describe('the what-if analysis of a budget', () => {
-  it('names the boots that the budget would have failed, next to the current budget', async () => {
+  it('lists the boots that the budget would have failed, and compares it with the current budget', async () => {
     await declarePool('slow', { provision_seconds: 720, rescue_seconds: 0 });
     const ids = await recordPoolBoots('slow', [
       { seconds: 423, outcome: 'completed' },
@@ -66,9 +66,9 @@ describe('the what-if analysis of a budget', () => {
       body: { budget_seconds: 800, reason: 'to begin with' },
     });
     await recordPoolBoots('rescued', [{ seconds: 500, outcome: 'completed' }]);
-    const external = await askWhatIf('rescued', 400);
-    expect(external.rescue_seconds, 'the rescue window of an external pool').toBe(7 * 86_400);
-    expect(external.false_kills).toMatchObject([{ rescued: true }]);
+    const reply = await askWhatIf('rescued', 400);
+    expect(reply.rescue_seconds, 'the rescue window of an external pool').toBe(7 * 86_400);
+    expect(reply.false_kills).toMatchObject([{ rescued: true }]);
   });
 
   it('has the same result in SQL as in the lifecycle code', async () => {
@@ -81,15 +81,15 @@ describe('the what-if analysis of a budget', () => {
     await recordPoolBoots('any', sampledBoots);
     for (const budget_seconds of [1, 100, 500, 999, 1000]) {
       const expected = whatIf(sampledBoots, { budget_seconds, rescue_seconds: 60 });
-      const { false_kills, stuck, ...counted } = await askWhatIf('any', budget_seconds);
-      expect(counted).toMatchObject({
+      const { false_kills, stuck, ...counts } = await askWhatIf('any', budget_seconds);
+      expect(counts).toMatchObject({
         boots: expected.boots,
         false_kill_count: expected.false_kills.length,
         rescued_count: expected.rescued,
         stuck_count: expected.stuck.length,
         undecided_count: expected.undecided,
       });
-      expect(counted.stuck_found_sooner_seconds).toBeCloseTo(expected.stuck_found_sooner_seconds ?? 0, 9);
+      expect(counts.stuck_found_sooner_seconds).toBeCloseTo(expected.stuck_found_sooner_seconds ?? 0, 9);
       expect(false_kills.map((kill) => kill.over_seconds)).toEqual(
         expected.false_kills.map((kill) => kill.over_seconds),
       );
@@ -97,13 +97,31 @@ describe('the what-if analysis of a budget', () => {
     }
   });
 
-  it('considers only boots after a given moment', async () => {
+  it('considers only boots after the moment `since`', async () => {
     const since = new Date(systemClock.nowMs() + 60_000).toISOString();
     const reply = await server.client.call('pool-what-if', {
       params: { pool: 'any' },
       body: { budget_seconds: 1, since },
     });
     expect(reply).toMatchObject({ boots: 0, false_kills: [], oldest_at: null, stuck_found_sooner_seconds: null });
+  });
+
+  it('uses, for the start phase, the rescue window that pool-boots shows', async () => {
+    await recordPoolBoots('hosted', evenBoots(60, 400));
+    await server.client.call('pool-put', {
+      params: { pool: 'hosted' },
+      body: { driver: 'local', budgets: { policy: 'learned', provision_seconds: 720 } },
+    });
+    const [, start] = await until('the learned budget', async () => {
+      const { phases } = await readBoots('hosted');
+      return phases[0]?.budget_source === 'learned' ? phases : undefined;
+    });
+    const reply = await server.client.call('pool-what-if', {
+      params: { pool: 'hosted' },
+      body: { phase: 'start', budget_seconds: 60 },
+    });
+    expect(reply.rescue_seconds).toBe(300);
+    expect(reply.rescue_seconds).toBe(start?.rescue_seconds);
   });
 });
 
@@ -123,9 +141,13 @@ describe('a budget', () => {
     });
     const { items } = await server.client.call('audit-list', { query: { target_id: 'set' } });
     expect(items.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['pool.declared', 'pool.budget_set']));
+  });
+
+  it('of the start phase cannot get a policy, because only the provision budget can be learned', async () => {
+    await declarePool('policy-of-start');
     await expect(
       server.client.call('pool-budget', {
-        params: { pool: 'set' },
+        params: { pool: 'policy-of-start' },
         body: { phase: 'start', budget_seconds: 9, policy: 'learned', reason: 'x' },
       }),
     ).rejects.toMatchObject({ problem: { code: 'invalid_request' } });
@@ -159,7 +181,7 @@ describe('a budget', () => {
     expect((await readBoots('taught')).phases[0]).toMatchObject({ running: 1 });
   });
 
-  it('that an operator sets replaces the learned budget', async () => {
+  it('replaces the learned budget if an operator sets it', async () => {
     const body = { budget_seconds: 720, reason: 'the mirror is slow today' };
     await server.client.call('pool-budget', { params: { pool: 'taught' }, body });
     const auditRow = await waitForAudit('taught', 720);
@@ -170,24 +192,6 @@ describe('a budget', () => {
     const fixed = { ...body, budget_seconds: 900, policy: 'fixed' as const };
     await server.client.call('pool-budget', { params: { pool: 'taught' }, body: fixed });
     expect((await waitForAudit('taught', 900)).data).toMatchObject({ policy: 'fixed', reason: body.reason });
-  });
-
-  it('for the start phase has the rescue window of the learned budget', async () => {
-    await recordPoolBoots('hosted', evenBoots(60, 400));
-    await server.client.call('pool-put', {
-      params: { pool: 'hosted' },
-      body: { driver: 'local', budgets: { policy: 'learned', provision_seconds: 720 } },
-    });
-    const [, start] = await until('the learned budget', async () => {
-      const { phases } = await readBoots('hosted');
-      return phases[0]?.budget_source === 'learned' ? phases : undefined;
-    });
-    const reply = await server.client.call('pool-what-if', {
-      params: { pool: 'hosted' },
-      body: { phase: 'start', budget_seconds: 60 },
-    });
-    expect(reply.rescue_seconds).toBe(300);
-    expect(reply.rescue_seconds).toBe(start?.rescue_seconds);
   });
 });
 

@@ -79,9 +79,9 @@ it('contains everything about a machine, and no secret', async () => {
   expect(result).toMatchObject({ code: 0, stderr: '' });
   expect(statSync(path).mode & 0o777).toBe(0o600);
   const files = unpack(path);
-  const listed: { name: string; missing: string | null }[] = JSON.parse(result.stdout).files;
-  expect(listed.filter(({ missing }) => missing !== null)).toEqual([]);
-  expect([...files.keys()]).toEqual(['bundle.json', ...listed.map(({ name }) => name)]);
+  const listedFiles: { name: string; missing: string | null }[] = JSON.parse(result.stdout).files;
+  expect(listedFiles.filter(({ missing }) => missing !== null)).toEqual([]);
+  expect([...files.keys()]).toEqual(['bundle.json', ...listedFiles.map(({ name }) => name)]);
   expect(files.get('logs.ndjson')).toContain('acme keeps this to itself');
   expect(files.get('timeline.ndjson')).toContain('"kind":"node.ready"');
   expect(JSON.parse(files.get('explain.json') ?? '')).toMatchObject({ status: 'ready' });
@@ -114,11 +114,11 @@ it('contains only what its tenant may see, and names the missing files', async (
   const path = join(dir, 'tenant.tar.gz');
   const { code, stdout } = await runBundle(fixture.acme.allocation.allocation_id, fixture.acme.token, path);
   expect(code).toBe(0);
-  const missing = JSON.parse(stdout).files.filter((file: { missing: string | null }) => file.missing !== null);
-  expect(missing.map(({ name }: { name: string }) => name)).toEqual(
+  const missingFiles = JSON.parse(stdout).files.filter((file: { missing: string | null }) => file.missing !== null);
+  expect(missingFiles.map(({ name }: { name: string }) => name)).toEqual(
     expect.arrayContaining(['pool.json', 'server/settings.json']),
   );
-  for (const { missing: reason } of missing) expect(reason).toMatch(/^(scope_insufficient|role_insufficient): /);
+  for (const { missing: reason } of missingFiles) expect(reason).toMatch(/^(scope_insufficient|role_insufficient): /);
   for (const [name, text] of unpack(path)) expect(text.includes('globex'), name).toBe(false);
 });
 

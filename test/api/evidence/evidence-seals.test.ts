@@ -73,7 +73,7 @@ test('seals evidence by itself, and the evidence verifies with the exported publ
   ]);
 });
 
-test('fails after a row was deleted, and names the row and its partition', async () => {
+test('verify-store fails after a row was deleted, and names the row and its partition', async () => {
   const { rows } = await waitForSeals();
   await dba.query('create table spare as select * from evidence');
   const [deletedRow] = await dba.query<{ cursor: string; layer: string }>(
@@ -93,7 +93,7 @@ test('fails after a row was deleted, and names the row and its partition', async
   expect((await verify()).faults).toEqual([]);
 });
 
-test('rejects seals if only an unknown key is given', async () => {
+test('verify-store rejects seals if only an unknown key is given', async () => {
   const unknownKeyFile = join(server.data_dir, 'other.json');
   await runCli(['keys', 'rotate', '--key-file', join(server.data_dir, 'keys.json')]);
   await writeFile(
@@ -107,11 +107,11 @@ test('rejects seals if only an unknown key is given', async () => {
   expect(report.faults[0]).toMatchObject({ code: 'checkpoint_unsigned' });
 });
 
-test('does not trust a key that was planted in the database', async () => {
+test('verify-store does not trust a key that was planted in the database', async () => {
   await waitForSeals();
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-  const planted = publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
-  await dba.query(`insert into evidence_keys values ('key_planted', $1, 1, now())`, [planted]);
+  const plantedKey = publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
+  await dba.query(`insert into evidence_keys values ('key_planted', $1, 1, now())`, [plantedKey]);
   const [first] = await dba.query<{ body: string; signature: Buffer }>(
     'select body, signature from evidence_checkpoints where position = 2',
   );
@@ -131,7 +131,7 @@ test('does not trust a key that was planted in the database', async () => {
   expect(await verify()).toMatchObject({ code: 0, faults: [] });
 });
 
-test('verifies with the former public key after a rotation, because the former key endorsed the new one', async () => {
+test('verify-store accepts the former public key after a rotation, because that key endorsed the new one', async () => {
   await server.client.call('pool-put', { params: { pool: 'after-rotation' }, body: { driver: 'external' } });
   await waitForSeals();
   expect(await verify('--public-key', key_file)).toMatchObject({ code: 0, faults: [] });
@@ -144,10 +144,10 @@ test('verifies with the former public key after a rotation, because the former k
 let tenant: Client;
 async function tenantClient(): Promise<Client> {
   if (!tenant) {
-    const created = await server.client.call('token-create', {
+    const createdToken = await server.client.call('token-create', {
       body: { name: 'acme', role: 'operator', tenant: 'acme' },
     });
-    tenant = server.as(created.token ?? '');
+    tenant = server.as(createdToken.token ?? '');
   }
   return tenant;
 }
@@ -191,8 +191,8 @@ test('issues a certificate that verifies offline, and fails with one flipped byt
     instances: [{ driver: 'local', spec_sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }],
   });
   expect(certificate.proofs.length).toBeGreaterThan(0);
-  // No server listens at this address, so the command has to work offline. The key was rotated
-  // above and the certificate holds no endorsement, so the newest key is needed.
+  // No server listens at the address in `offline`, so the command cannot call one. An earlier test
+  // rotated the key, and the certificate holds no endorsement, so the newest key is needed.
   const newestKeys = await exportPublicKeys('rotated.pem');
   const offline = (path: string) =>
     runCli(['verify', path, '--public-key', newestKeys], { server: 'http://127.0.0.1:9' });
@@ -200,9 +200,9 @@ test('issues a certificate that verifies offline, and fails with one flipped byt
     code: 0,
     stdout: expect.stringContaining(`Valid: ${id} of tenant acme`),
   });
-  const broken = Buffer.from(bytes);
-  broken[bytes.length >> 1] = (broken[bytes.length >> 1] ?? 0) ^ 1;
-  await writeFile(`${file}.broken`, broken);
+  const brokenBytes = Buffer.from(bytes);
+  brokenBytes[bytes.length >> 1] = (brokenBytes[bytes.length >> 1] ?? 0) ^ 1;
+  await writeFile(`${file}.broken`, brokenBytes);
   expect(await offline(`${file}.broken`)).toMatchObject({ code: 1, stdout: expect.stringContaining('INVALID') });
   // The certificate names its row in the store.
   const [row] = await dba.query<{ kind: string; allocation_id: string }>(
@@ -271,8 +271,8 @@ test('exports evidence that verifies offline, can be resumed, and reveals a chan
       ...(JSON.parse(stdout) as { faults: { code: string; cursor: string }[]; rows: number; uncovered: number }),
     };
   };
-  const whole = await offline(file);
-  expect(whole).toMatchObject({ code: 0, faults: [], uncovered: 0 });
+  const fullCheck = await offline(file);
+  expect(fullCheck).toMatchObject({ code: 0, faults: [], uncovered: 0 });
 
   const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
   const last = JSON.parse(lines.at(-1) ?? '') as { type: string; body: string };
@@ -281,9 +281,9 @@ test('exports evidence that verifies offline, can be resumed, and reveals a chan
   await waitForSeals();
   const { through } = JSON.parse(last.body) as { through: string };
   expect((await slipway('export', '--since', through, '--output', file)).code).toBe(0);
-  const resumed = await offline(file);
-  expect(resumed).toMatchObject({ code: 0, faults: [] });
-  expect(resumed.rows).toBeGreaterThan(whole.rows);
+  const resumedCheck = await offline(file);
+  expect(resumedCheck).toMatchObject({ code: 0, faults: [] });
+  expect(resumedCheck.rows).toBeGreaterThan(fullCheck.rows);
 
   const rowAt = lines.findIndex((line) => line.startsWith('{"type":"row"'));
   const cursor = (JSON.parse(lines[rowAt] ?? '') as { cursor: string }).cursor;
@@ -304,7 +304,7 @@ test('exports evidence that verifies offline, can be resumed, and reveals a chan
   expect((await verifyEdited((all) => all.slice(0, rowAt + 1))).code).toBe(1);
 });
 
-test('writes one line per record in the other formats', async () => {
+test('exports one line per record as CEF and as syslog', async () => {
   const exportLines = async (format: string) =>
     (await slipway('export', '--format', format)).stdout.trimEnd().split('\n');
   const cef = await exportLines('cef');
@@ -315,10 +315,10 @@ test('writes one line per record in the other formats', async () => {
 });
 
 test('a followed export continues with later seals', async () => {
-  const running = startCli(['export', '--follow'], { server: server.url, env: { SLIPWAY_TOKEN: server.token } });
-  await running.printed('"type":"checkpoint"');
+  const followProcess = startCli(['export', '--follow'], { server: server.url, env: { SLIPWAY_TOKEN: server.token } });
+  await followProcess.waitForText('"type":"checkpoint"');
   await server.client.call('pool-put', { params: { pool: 'followed' }, body: { driver: 'external' } });
-  await running.printed('"pool": "followed"');
-  running.interrupt();
-  await running.finished;
+  await followProcess.waitForText('"pool": "followed"');
+  followProcess.interrupt();
+  await followProcess.finished;
 }, 60_000);

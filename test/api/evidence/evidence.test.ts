@@ -1,6 +1,7 @@
 /**
  * Tests facts from outside: about which resources a caller may record them, and which kinds are
- * reserved. Also tests that secrets are redacted wherever they enter.
+ * reserved. Also tests the past state of a node, the comparison of rows with their evidence, and
+ * the redaction of secrets.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -67,12 +68,12 @@ describe('facts from outside', () => {
     );
     expect(answer).toMatchObject({ status: 201, body: { facts: 2 } });
     for (const [id, value] of Object.entries(ids)) {
-      const listed = await until(`the fact on the timeline of ${id}`, async () => {
+      const listedFact = await until(`the fact on the timeline of ${id}`, async () => {
         const { items } = await fixture.client.call('timeline-get', { query: { [id]: value, limit: 500 } });
         return items.find(({ kind }) => kind === 'ingress.refused');
       });
-      expect(listed).toMatchObject({ ...ids, layer: 'transport', origin: 'person', actor: { kind: 'token' } });
-      expect(listed.data).toEqual({ code: 502, reported_at: '2030-01-01T00:00:00Z' });
+      expect(listedFact).toMatchObject({ ...ids, layer: 'transport', origin: 'person', actor: { kind: 'token' } });
+      expect(listedFact.data).toEqual({ code: 502, reported_at: '2030-01-01T00:00:00Z' });
     }
   });
 
@@ -96,6 +97,7 @@ describe('facts from outside', () => {
         expect.objectContaining({ path: `/body/facts/1/${id}` }),
       ]);
     }
+    // An operator of the whole fleet must also name ids that exist and belong together.
     expectProblem(await postFacts(fixture.token, fact({ node_id: 'node_none' })), 'invalid_request');
     expectProblem(
       await postFacts(
@@ -107,11 +109,13 @@ describe('facts from outside', () => {
     expect(await fixture.tables.snapshot()).toEqual(snapshotBefore);
   });
 
-  it('cannot use reserved kinds', async () => {
-    const forged = { data: { set: { status: 'retired' } }, node_id: fixture.acme.machine.node_id };
+  it('cannot use reserved kinds or layers, set an origin, or be too large', async () => {
+    const forgedFact = { data: { set: { status: 'retired' } }, node_id: fixture.acme.machine.node_id };
     for (const kind of ['node.retired', 'allocation.released', 'proof.clean', 'request.served']) {
-      expectProblem(await postFacts(fixture.token, fact({ ...forged, kind })), 'invalid_request', kind);
-      const body = { facts: [{ at: '2026-01-01T00:00:00Z', layer: 'node', kind, summary: 'x', data: forged.data }] };
+      expectProblem(await postFacts(fixture.token, fact({ ...forgedFact, kind })), 'invalid_request', kind);
+      const body = {
+        facts: [{ at: '2026-01-01T00:00:00Z', layer: 'node', kind, summary: 'x', data: forgedFact.data }],
+      };
       expectProblem(await fixture.acme.machine.call('agent-evidence', { body }), 'invalid_request', kind);
     }
     expectProblem(await postFacts(fixture.token, fact({ layer: 'rule' })), 'invalid_request');
@@ -121,7 +125,7 @@ describe('facts from outside', () => {
 });
 
 describe('a node at a past moment', () => {
-  const stateAt = (bearer: string, at: string, id = fixture.acme.machine.node_id) =>
+  const readStateAt = (bearer: string, at: string, id = fixture.acme.machine.node_id) =>
     callRoute(fixture.url, 'node-state', { params: { id }, query: { at } }, { bearer });
 
   it('is shown as it was, to callers that could see it at that moment', async () => {
@@ -129,7 +133,7 @@ describe('a node at a past moment', () => {
     const node = await fixture.client.call('node-get', { params: { id: machine.node_id } });
     const { occupancy: _, agent_version: __, last_seen_at: ___, reported, ...storedFields } = node;
     const at = now(systemClock).toISOString();
-    const state = (await stateAt(fixture.acme.token, at)).body;
+    const state = (await readStateAt(fixture.acme.token, at)).body;
     expect(state).toEqual({
       ...storedFields,
       reported_status: reported?.status,
@@ -141,27 +145,31 @@ describe('a node at a past moment', () => {
       query: { kind: 'node.starting', limit: 1 },
     });
     const startedAt = items[0]?.at ?? '';
-    expect((await stateAt(fixture.token, startedAt)).body).toMatchObject({ status: 'starting', allocation_id: null });
+    expect((await readStateAt(fixture.token, startedAt)).body).toMatchObject({
+      status: 'starting',
+      allocation_id: null,
+    });
     // No tenant had the node at that moment.
-    expectProblem(await stateAt(fixture.acme.token, startedAt), 'node_not_found');
-    const soon = moment(systemClock.nowMs() + 60_000).toISOString();
-    expectProblem(await stateAt(fixture.globex.token, soon), 'node_not_found');
+    expectProblem(await readStateAt(fixture.acme.token, startedAt), 'node_not_found');
+    const soonAt = moment(systemClock.nowMs() + 60_000).toISOString();
+    expectProblem(await readStateAt(fixture.globex.token, soonAt), 'node_not_found');
     // A moment slightly ahead counts as now; a later one is refused.
-    const present = (await stateAt(fixture.token, soon)).body as { at: string };
-    expect(present.at < soon).toBe(true);
-    expectProblem(await stateAt(fixture.token, '2099-01-01T00:00:00Z'), 'invalid_request');
-    expectProblem(await stateAt(fixture.token, '2000-01-01T00:00:00Z'), 'node_not_found');
+    const present = (await readStateAt(fixture.token, soonAt)).body as { at: string };
+    expect(present.at < soonAt).toBe(true);
+    expectProblem(await readStateAt(fixture.token, '2099-01-01T00:00:00Z'), 'invalid_request');
+    expectProblem(await readStateAt(fixture.token, '2000-01-01T00:00:00Z'), 'node_not_found');
     expect(state.allocation_id).toBe(allocation.allocation_id);
   });
 
   it('is refused if retention dropped its evidence', async () => {
-    // Simulates an old cut. Outside replica mode, a cut commits only with its signed checkpoint.
+    // Simulates that retention deleted old evidence. `session_replication_role` turns triggers off;
+    // one of them would demand a signed checkpoint.
     await fixture.tables.query(`
       set session_replication_role = replica;
       insert into evidence_cuts values ('gone', 'rule', '2010-01-01', now(), 1);
       reset session_replication_role`);
-    expectProblem(await stateAt(fixture.token, '2009-12-31T00:00:00Z'), 'evidence_cut');
-    expect((await stateAt(fixture.token, now(systemClock).toISOString())).status).toBe(200);
+    expectProblem(await readStateAt(fixture.token, '2009-12-31T00:00:00Z'), 'evidence_cut');
+    expect((await readStateAt(fixture.token, now(systemClock).toISOString())).status).toBe(200);
   });
 });
 
@@ -183,12 +191,13 @@ describe('the store', () => {
     expect(await verify()).toEqual({ compared: 4, items: [] });
     await fixture.tables.query(`update nodes set endpoint = 'http://elsewhere' where node_id = $1`, [node_id]);
     const pool = 'outside';
+    // `ours` is the row, `theirs` what its evidence says.
     const difference = { subject: node_id, pool, ours: { endpoint: 'http://elsewhere' }, theirs: { endpoint: null } };
     expect((await verify()).items).toEqual([difference]);
     await fixture.tables.query('update nodes set endpoint = null where node_id = $1', [node_id]);
     expect((await verify()).items).toEqual([]);
-    // The check also finds a missing row and a missing timeline. Replica mode is needed, because a
-    // foreign key would prevent the deletion of the row.
+    // The check also finds a missing row and a missing timeline. The row can be deleted only while
+    // triggers are off, because foreign keys refer to it.
     const runWithoutTriggers = (...statements: string[]) =>
       fixture.tables.query(['set session_replication_role = replica', ...statements].join(';'));
     const { allocation_id } = fixture.globex.allocation;
@@ -227,13 +236,13 @@ describe('a planted secret', () => {
   }
 
   it('is redacted in every table, while the text around it is kept', async () => {
-    const { machine, allocation } = fixture.acme;
+    const { machine } = fixture.acme;
     const { node_id } = machine;
     const report = async (name: Parameters<typeof machine.call>[0], body: unknown) =>
       expect((await machine.call(name, { body })).status, name).toBe(200);
     await report('agent-heartbeat', {
       status: 'degraded',
-      message: `claim ${leakingText}`,
+      message: `overheated: ${leakingText}`,
       boot_stage: `stage ${token}`,
     });
     await report('agent-evidence', {
@@ -258,12 +267,12 @@ describe('a planted secret', () => {
         )
       ).status,
     ).toBe(201);
-    const diagnosed = await fixture.client.call('node-act', {
+    const diagnosticsReply = await fixture.client.call('node-act', {
       params: { id: node_id, action: 'collect-diagnostics' },
       body: { reason: `because ${leakingText}` },
     });
     await answerDiagnostics();
-    const workflow_id = diagnosed.operation?.workflow_id ?? '';
+    const workflow_id = diagnosticsReply.operation?.workflow_id ?? '';
     await until('the diagnostics of the provider and of the agent', async () => {
       const { items } = await fixture.client.call('timeline-get', { query: { workflow_id, limit: 500 } });
       return items.filter(({ kind }) => kind === 'evidence.frozen').length === 2;
@@ -272,11 +281,11 @@ describe('a planted secret', () => {
       params: { name: 'planted' },
       body: { zone: 'nowhere', ends_at: '2099-01-01T00:00:00Z', reason: leakingText },
     });
-    await fixture.client.call('allocation-create', {
+    const labelled = await fixture.client.call('allocation-create', {
       body: { pool: 'outside', name: 'labelled', labels: { password, words: leakingText } },
     });
     await until('the heartbeat to be stored', async () => {
-      const rows = await fixture.tables.query(`select 1 from heartbeats where reported::text like '%claim%'`);
+      const rows = await fixture.tables.query(`select 1 from heartbeats where reported::text like '%overheated%'`);
       return rows.length > 0;
     });
 
@@ -295,6 +304,9 @@ describe('a planted secret', () => {
       expect(redactedKinds).toContain(kind);
     const lines = await fixture.client.call('node-logs', { params: { id: node_id }, query: { q: 'a line with' } });
     expect(lines.items[0]?.line).toMatch(/^a line with Authorization: Bearer \[struck out\]/);
-    expect(allocation.allocation_id).toBeTruthy();
+    const { labels } = await fixture.client.call('allocation-get', {
+      params: { id: labelled.allocation.allocation_id },
+    });
+    expect(labels.words).toMatch(/^Authorization: Bearer \[struck out\]/);
   });
 });

@@ -82,12 +82,15 @@ describe('any id on the command line', () => {
       });
       const timeline = await slipway(acme.token, 'timeline', id);
       expect({ code: timeline.code, stderr: timeline.stderr }, `timeline by ${kind}`).toEqual({ code: 0, stderr: '' });
-      const explained = await slipway(acme.token, 'explain', id);
-      expect(explained.stdout, `explain by ${kind}`).toContain(acme.machine.node_id);
+      const explanation = await slipway(acme.token, 'explain', id);
+      expect(explanation.stdout, `explain by ${kind}`).toContain(acme.machine.node_id);
       expect((await slipway(fixture.globex.token, 'logs', id)).code, `logs of another tenant by ${kind}`).not.toBe(0);
     }
-    const unknown = await slipway(acme.token, 'explain', 'fee1dead');
-    expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing is known about fee1dead') });
+    const unknownResult = await slipway(acme.token, 'explain', 'fee1dead');
+    expect(unknownResult).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('Nothing is known about fee1dead'),
+    });
   });
 
   it("of a waiting allocation explains what it waits for, with the pool's state for the fleet's operators", async () => {

@@ -1,4 +1,4 @@
-/** A person who asks for a row that retention deleted learns which retention did it. */
+/** The error for a row that retention deleted says when, and which setting decided it. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import { firstIdAt } from '../../../src/base/ids.ts';
@@ -39,9 +39,9 @@ beforeAll(async () => {
 
 afterAll(() => fixture.stop());
 
-const whole =
+const retentionNotice =
   /and retention deleted it .*: (allocation|node)s are kept for 90 days after their end \(retention\.keep_seconds\.\1s\)/;
-const detailOf = async (
+const readDetail = async (
   route: 'allocation-get' | 'allocation-certificate' | 'node-get' | 'node-explain' | 'operation-get',
   of: string,
   bearer: string,
@@ -54,23 +54,23 @@ const detailOf = async (
 it('says when an allocation or a node was deleted, and by which retention', async () => {
   const { token } = fixture.acme;
   for (const route of ['allocation-get', 'allocation-certificate'] as const) {
-    expect(await detailOf(route, allocation_id, fixture.token)).toMatch(whole);
-    expect(await detailOf(route, allocation_id, token)).toMatch(whole);
+    expect(await readDetail(route, allocation_id, fixture.token)).toMatch(retentionNotice);
+    expect(await readDetail(route, allocation_id, token)).toMatch(retentionNotice);
   }
   for (const route of ['node-get', 'node-explain'] as const)
-    expect(await detailOf(route, node_id, fixture.token)).toMatch(whole);
+    expect(await readDetail(route, node_id, fixture.token)).toMatch(retentionNotice);
 });
 
-it('tells a tenant nothing about the allocation or the machine of another', async () => {
+it('answers a tenant about a deleted row of another tenant as if the row had never existed', async () => {
   const { token } = fixture.globex;
-  const unknown = await detailOf('allocation-get', id('allocation', 201), token);
-  expect(await detailOf('allocation-get', allocation_id, token)).toBe(unknown);
-  expect(await detailOf('node-get', node_id, token)).toBe(await detailOf('node-get', id('node', 201), token));
+  const unknownDetail = await readDetail('allocation-get', id('allocation', 201), token);
+  expect(await readDetail('allocation-get', allocation_id, token)).toBe(unknownDetail);
+  expect(await readDetail('node-get', node_id, token)).toBe(await readDetail('node-get', id('node', 201), token));
 });
 
-it('says how long operations are kept if the id is older', async () => {
-  expect(await detailOf('operation-get', id('workflow', 91), fixture.token)).toMatch(
+it('says how long operations are kept if the id is from before that time', async () => {
+  expect(await readDetail('operation-get', id('workflow', 91), fixture.token)).toMatch(
     /kept for 90 days after their end/,
   );
-  expect(await detailOf('operation-get', id('workflow', 89), fixture.token)).not.toMatch(/kept/);
+  expect(await readDetail('operation-get', id('workflow', 89), fixture.token)).not.toMatch(/kept/);
 });

@@ -11,7 +11,7 @@ import { runCli } from '../../../src/cli/testing/run-cli.ts';
 import type { ProposedPool } from '../../../src/contract/pool.ts';
 import type { ReplayedPool } from '../../../src/contract/supervision/replay.ts';
 import { recordReport } from '../../../src/store/agents/reports.ts';
-import { readHistory, replayPolicyOf } from '../../../src/store/replay/replay-history.ts';
+import { readHistory, toReplayPolicy } from '../../../src/store/replay/replay-history.ts';
 import type { NodeRow } from '../../../src/store/rows/nodes.ts';
 import { declarePool } from '../../../src/store/rows/pools.ts';
 import type { NodeMove } from '../../../src/store/transitions/node-move.ts';
@@ -125,7 +125,7 @@ describe('a replay', () => {
     const [pool, ...others] = await replay([{ name: 'build', driver: 'external', ...build }]);
     expect(others).toEqual([]);
     expect(pool).toMatchObject({ pool: 'build', otherwise: 0, differences: [], untold: [] });
-    // The ten boots include starts that have not ended. With the two absences, they are the twelve
+    // The ten boots include starts that have not ended. Ten boots and two absences are the twelve
     // decisions.
     expect(pool).toMatchObject({ boots: 10, absences: 2, decisions: 12 });
     expect(await replay([{ name: 'crowded', driver: 'external' }])).toMatchObject([{ otherwise: 0, decisions: 6 }]);
@@ -153,13 +153,13 @@ describe('a replay', () => {
   });
 
   it('of another stale time or offline budget names each machine with a different verdict', async () => {
-    const patient = await replay([{ name: 'build', heartbeat: { stale_after_seconds: 90 } }]);
-    expect(nodesByDifference(patient)).toEqual({
+    const longerStaleTime = await replay([{ name: 'build', heartbeat: { stale_after_seconds: 90 } }]);
+    expect(nodesByDifference(longerStaleTime)).toEqual({
       silence_spared: machinesByOutcome.silent,
       offline_later: machinesByOutcome.lost,
     });
-    const hasty = await replay([{ name: 'build', budgets: { offline_seconds: 30 } }]);
-    expect(nodesByDifference(hasty)).toEqual({
+    const shorterBudget = await replay([{ name: 'build', budgets: { offline_seconds: 30 } }]);
+    expect(nodesByDifference(shorterBudget)).toEqual({
       absent_given_up: machinesByOutcome.silent,
       absent_sooner: machinesByOutcome.lost,
     });
@@ -186,8 +186,8 @@ describe('a replay', () => {
       ['crowded', 0],
       ['local', 0],
     ]);
-    const whole = await replay([{ name: 'build', driver: 'external' }]);
-    expect(nodesByDifference(whole)).toMatchObject({
+    const wholeDocument = await replay([{ name: 'build', driver: 'external' }]);
+    expect(nodesByDifference(wholeDocument)).toMatchObject({
       boot_spared: machinesByOutcome.late,
       stuck_later: machinesByOutcome.stuck,
     });
@@ -202,10 +202,10 @@ describe('a replay', () => {
     });
     expect(code).toBe(0);
     expect(stdout).toContain('✖ build: 8 of 12 decisions would differ');
-    expect(stdout).toContain('– 2 boots given up though they arrived');
+    expect(stdout).toContain('– 2 boots given up although they arrived');
   });
 
-  it('compares each machine with the generation of its pool', async () => {
+  it('judges each machine by the pool document that applied to it, also after the pool changed', async () => {
     await fixture.db.transaction((tx) =>
       declarePool(tx, 'build', { driver: 'external', budgets: {} }, fixture.at(800)),
     );
@@ -223,7 +223,7 @@ describe('a replay', () => {
       changes: { length: 3 },
       truncated: { boots: true, changes: true },
     });
-    expect(replayPolicyOf({ driver: 'external' }, fixture.environment)).toMatchObject({ mode: 'enforce', budgets: {} });
+    expect(toReplayPolicy({ driver: 'external' }, fixture.environment)).toMatchObject({ mode: 'enforce', budgets: {} });
   });
 });
 

@@ -1,11 +1,12 @@
 /**
- * A server starts on a dump that was restored into another cluster, and clients come back with the
- * cursors that they had before.
+ * A server starts on a dump that was restored into another cluster, and only observes until a
+ * person ends that. Clients reconnect with cursors from before the restore.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../../src/store/pg/database.ts';
 import { freshCluster, restoreInto, useTransactionIds } from '../../support/restored-store.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 import { type EventReader, evidenceCursors, openEvents } from '../support/event-reader.ts';
 
 const declare = (server: TestServer, pool: string) =>
@@ -25,55 +26,64 @@ const waitForPool = (reader: EventReader, pool: string) =>
 
 const resets = (reader: EventReader) => reader.events.filter(({ name }) => name === 'reset');
 
-test('clients continue from cursors of before the restore, or are sent a reset', async () => {
+test('clients continue from a cursor that the dump contains, and get a reset for a later one', async () => {
   const cluster = await freshCluster();
   onTestFinished(() => cluster.stop());
-  const before = await inProcessServer();
-  onTestFinished(() => before.stop());
-  const source = openDatabase({ url: before.database_url });
+  const formerServer = await inProcessServer();
+  onTestFinished(() => formerServer.stop());
+  const source = openDatabase({ url: formerServer.database_url });
   await useTransactionIds(source, 20_000);
-  const first = await follow(before, '0-0');
-  await declare(before, 'early');
-  const early = await waitForPool(first, 'early');
-  await declare(before, 'backed-up');
-  await waitForPool(first, 'backed-up');
+  const formerReader = await follow(formerServer, '0-0');
+  await declare(formerServer, 'early');
+  const earlyFact = await waitForPool(formerReader, 'early');
+  await declare(formerServer, 'backed-up');
+  await waitForPool(formerReader, 'backed-up');
   await restoreInto(cluster.url, source);
   const [{ cursor: last } = { cursor: '' }] = await source.query<{ cursor: string }>(
     `select xid || '-' || seq as cursor from evidence order by xid desc, seq desc limit 1`,
   );
-  await declare(before, 'after-the-backup');
-  const lost = await waitForPool(first, 'after-the-backup');
+  await declare(formerServer, 'after-the-backup');
+  const lostFact = await waitForPool(formerReader, 'after-the-backup');
   await source.close();
-  await before.stop();
+  await formerServer.stop();
 
   const server = await inProcessServer({ database_url: cluster.url });
   onTestFinished(() => server.stop());
-  await declare(server, 'after-the-restore');
+  await expect(declare(server, 'after-the-restore')).rejects.toMatchObject({ problem: { code: 'restoration_open' } });
+  await server.client.call('restoration-end', { body: { reason: 'this test has no machines', force: true } });
+  await until('the server to act', () =>
+    declare(server, 'after-the-restore').then(
+      () => true,
+      () => false,
+    ),
+  );
 
-  const all = await follow(server, '0-0');
-  const newest = await waitForPool(all, 'after-the-restore');
-  const history = evidenceCursors(all).slice(0, evidenceCursors(all).indexOf(newest.id ?? '') + 1);
+  const reader = await follow(server, '0-0');
+  const newest = await waitForPool(reader, 'after-the-restore');
+  const history = evidenceCursors(reader).slice(0, evidenceCursors(reader).indexOf(newest.id ?? '') + 1);
   expect(new Set(history).size).toBe(history.length);
-  const from = (cursor: string) => history.slice(history.indexOf(cursor) + 1);
+  const cursorsAfter = (cursor: string) => history.slice(history.indexOf(cursor) + 1);
   expect(history).toContain(last);
 
-  const resumed = await follow(server, early.id ?? '');
-  await waitForPool(resumed, 'after-the-restore');
-  expect(evidenceCursors(resumed).slice(0, from(early.id ?? '').length)).toEqual(from(early.id ?? ''));
-  expect(from(early.id ?? '').length).toBeGreaterThan(1);
-  expect(resets(resumed)).toEqual([]);
+  const resumedReader = await follow(server, earlyFact.id ?? '');
+  await waitForPool(resumedReader, 'after-the-restore');
+  expect(evidenceCursors(resumedReader).slice(0, cursorsAfter(earlyFact.id ?? '').length)).toEqual(
+    cursorsAfter(earlyFact.id ?? ''),
+  );
+  expect(cursorsAfter(earlyFact.id ?? '').length).toBeGreaterThan(1);
+  expect(resets(resumedReader)).toEqual([]);
 
-  const ahead = await follow(server, lost.id ?? '');
+  const ahead = await follow(server, lostFact.id ?? '');
   await waitForPool(ahead, 'after-the-restore');
-  expect(evidenceCursors(ahead).slice(0, from(last).length)).toEqual(from(last));
+  expect(evidenceCursors(ahead).slice(0, cursorsAfter(last).length)).toEqual(cursorsAfter(last));
   expect(resets(ahead)).toEqual([{ id: null, name: 'reset', data: { reason: 'history_lost' } }]);
 
   const audit = await server.client.call('audit-list', { query: { limit: 1 } });
-  const pools: unknown[] = [];
+  const kinds: unknown[] = [];
   for (let cursor = audit.next_cursor; cursor !== null; ) {
     const page = await server.client.call('audit-list', { query: { limit: 1, cursor } });
-    pools.push(...page.items.map(({ kind }) => kind));
+    kinds.push(...page.items.map(({ kind }) => kind));
     cursor = page.next_cursor;
   }
-  expect(pools.filter((kind) => kind === 'pool.declared').length).toBeGreaterThanOrEqual(2);
+  expect(kinds.filter((kind) => kind === 'pool.declared').length).toBeGreaterThanOrEqual(2);
 });

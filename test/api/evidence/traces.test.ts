@@ -67,7 +67,7 @@ const waitForSpan = (name: string, matches: (span: ReceivedSpan) => boolean = ()
     collector.spans.find((span) => span.name === name && span.traceId === trace_id && matches(span)),
   );
 
-it('has one trace, and its spans and log lines have all five ids', async () => {
+it('a request has one trace, and its spans and log lines have all five ids', async () => {
   const machine = await startReadyMachine();
   const created = await callRoute(
     url,
@@ -75,12 +75,12 @@ it('has one trace, and its spans and log lines have all five ids', async () => {
     { body: { pool: 'yard' } },
     { bearer, headers: { traceparent } },
   );
-  const returned = parseTraceparent(created.headers.get('traceparent'));
-  expect(returned).toMatchObject({ trace_id, sampled: true });
+  const returnedTrace = parseTraceparent(created.headers.get('traceparent'));
+  expect(returnedTrace).toMatchObject({ trace_id, sampled: true });
   const { allocation_id } = created.body.allocation as { allocation_id: string };
 
   const request = await waitForSpan('allocation-create');
-  expect(request).toMatchObject({ spanId: returned?.span_id, parentSpanId: caller.span_id, kind: 2 });
+  expect(request).toMatchObject({ spanId: returnedTrace?.span_id, parentSpanId: caller.span_id, kind: 2 });
   expect(request.attributes).toMatchObject({
     allocation_id,
     correlation_id: trace_id,
@@ -112,7 +112,7 @@ it('has one trace, and its spans and log lines have all five ids', async () => {
   expect((await waitForSpan('node-get')).attributes).toMatchObject({ ...ids, workflow_id });
 });
 
-it('continues on the machine with the task, and returns with the result of the task', async () => {
+it('the trace continues on the machine with the task, and returns with the result of the task', async () => {
   const machine = await startMachine(url, { join_token: await createJoinToken(), name: 'derrick' });
   await machine.beat('ready');
   const act = { params: { id: machine.node_id, action: 'probe' }, body: { reason: 'to see' } };
@@ -131,9 +131,9 @@ it('continues on the machine with the task, and returns with the result of the t
     { params: { id: task.task_id }, body: { status: 'succeeded', result: {} } },
     { bearer: machine.credential, headers: { traceparent: task.traceparent ?? '' } },
   );
-  const answered = await waitForSpan('agent-task-result');
+  const resultSpan = await waitForSpan('agent-task-result');
   const { node_id, node_instance_id } = machine;
-  expect(answered).toMatchObject({ parentSpanId: taskTrace?.span_id, attributes: { node_id, node_instance_id } });
+  expect(resultSpan).toMatchObject({ parentSpanId: taskTrace?.span_id, attributes: { node_id, node_instance_id } });
   await waitForSpan('node-probe', ({ spanId }) => spanId === taskTrace?.span_id);
   // Periodic calls get no span.
   expect(collector.spans.some(({ name }) => name === 'agent-heartbeat' || name === 'agent-task-next')).toBe(false);

@@ -3,6 +3,7 @@
  * change nothing.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { commonHeaders } from '../../../src/api/http/replies/reply-headers.ts';
 import type { ErrorCode } from '../../../src/contract/errors/errors.ts';
 import { bearerFor, json, pathOf, routesWith } from '../support/bad-requests.ts';
 import { type Answer, expectProblem } from '../support/calls.ts';
@@ -100,7 +101,7 @@ it('answers each invalid call with the code of its fault', async () => {
   const cases: [Promise<Answer>, ErrorCode][] = [
     [call(`/v1/allocations/${allocation.allocation_id}/retry`), 'action_illegal'],
     [call(`/v1/operations/${allocation.workflow_id}/cancel`), 'operation_ended'],
-    [call(`/v1/operations/${allocation.workflow_id}/retry`), 'operation_ended'],
+    [call(`/v1/operations/${allocation.workflow_id}/retry`), 'action_illegal'],
     [call('/v1/allocations', 'POST', '{"pool":"no-such-pool"}'), 'pool_not_found'],
     [call('/v1/nodes', 'POST', '{"pool":"local"}'), 'pool_not_external'],
     [call('/v1/nodes', 'POST', '{"pool":"outside","name":"acme-machine"}'), 'name_taken'],
@@ -117,6 +118,8 @@ it('answers each invalid call with the code of its fault', async () => {
     [call('/v1/session', 'DELETE', '{"unknown":1}'), 'invalid_request'],
   ];
   for (const [answer, code] of cases) expectProblem(await answer, code);
+  const retry = await call(`/v1/operations/${allocation.workflow_id}/retry`);
+  expect(retry.body.detail).toBe('The operation is succeeded; only a failed one can be retried.');
 });
 
 it('refuses methods that a path does not support and lists the allowed ones; unknown paths are not found', async () => {
@@ -175,6 +178,7 @@ it.each([
   const [head = '', body = ''] = text.split('\r\n\r\n');
   expect(head, text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   expect(head.toLowerCase()).toContain('content-type: application/problem+json');
+  for (const [name, value] of Object.entries(commonHeaders)) expect(head).toContain(`${name}: ${value}`);
   const problem = JSON.parse(body);
   expect(problem).toMatchObject({ status, correlation_id: expect.any(String) });
 });

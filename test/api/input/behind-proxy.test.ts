@@ -25,11 +25,11 @@ function createProxy(target: string): Server {
       'x-forwarded-for': [...(forwardedFor === undefined ? [] : [forwardedFor]), clientAddress].join(', '),
       'x-forwarded-host': publicName,
     };
-    const forwarded = request(target + incoming.url, { method: incoming.method, headers }, (reply) => {
+    const proxyRequest = request(target + incoming.url, { method: incoming.method, headers }, (reply) => {
       outgoing.writeHead(reply.statusCode ?? 502, reply.headers);
       reply.pipe(outgoing);
     });
-    incoming.pipe(forwarded);
+    incoming.pipe(proxyRequest);
   });
 }
 

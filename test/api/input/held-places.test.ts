@@ -15,7 +15,7 @@ afterAll(() => server?.stop());
 const createToken = async (name: string, tenant?: string): Promise<string> =>
   (await server.client.call('token-create', { body: { name, role: 'viewer', ...(tenant && { tenant }) } })).token ?? '';
 
-it('opens streams of the fleet and of another tenant while a tenant is at its limit', async () => {
+it('lets operators of the fleet and another tenant open streams while a tenant is at its limit', async () => {
   const acme = [await createToken('acme-1', 'acme'), await createToken('acme-2', 'acme')] as const;
   const first = await holdStreams(server.url, acme[0], streamShares.one_token);
   const second = await holdStreams(server.url, acme[1], streamShares.one_token);
@@ -29,9 +29,9 @@ it('opens streams of the fleet and of another tenant while a tenant is at its li
 
   const otherTokens = [await createToken('globex-1', 'globex'), await createToken('fleet-1'), server.token];
   for (const token of otherTokens) {
-    const held = await holdStreams(server.url, token, 3);
-    expect(held).toMatchObject({ opened: 3, refused: null });
-    held.close();
+    const heldStreams = await holdStreams(server.url, token, 3);
+    expect(heldStreams).toMatchObject({ opened: 3, refused: null });
+    heldStreams.close();
   }
   first.close();
   second.close();

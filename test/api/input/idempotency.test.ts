@@ -67,12 +67,12 @@ describe('a key', () => {
     const body = { value: 'quince bramble 4' };
     const answer = await callWithKey('secret-put', { params: { name: 'hashed' }, body }, 'guessed');
     expect(answer.status).toBe(200);
-    const stored = await server.tables.query<{ request_hash: Buffer }>('select request_hash from idempotency_keys');
+    const storedKeys = await server.tables.query<{ request_hash: Buffer }>('select request_hash from idempotency_keys');
     const guess = createHash('sha256')
       .update(`PUT ${path}\n${JSON.stringify(body)}`)
       .digest();
-    expect(stored.length).toBeGreaterThan(0);
-    expect(stored.some(({ request_hash }) => request_hash.equals(guess))).toBe(false);
+    expect(storedKeys.length).toBeGreaterThan(0);
+    expect(storedKeys.some(({ request_hash }) => request_hash.equals(guess))).toBe(false);
     expect((await callWithKey('secret-put', { params: { name: 'hashed' }, body }, 'guessed')).text).toBe(answer.text);
   });
 

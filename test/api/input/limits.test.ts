@@ -29,10 +29,10 @@ describe('with the default limits', () => {
   it('accepts a boot of a hundred stages, each reported when it ends and then all together', async () => {
     const machine = await startMachineInNewPool(server, 'long-boot');
     const stages = Array.from({ length: 100 }, (_, index) => ({ name: `stage-${index}`, seconds: index }));
-    const refused = await countRefused(100, (index) =>
+    const refusedCount = await countRefused(100, (index) =>
       machine.call('agent-boot', { body: { stages: [stages[index]] } }),
     );
-    expect(refused).toBe(0);
+    expect(refusedCount).toBe(0);
     expect((await machine.call('agent-boot', { body: { stages } })).status).toBe(200);
   });
 
@@ -70,8 +70,8 @@ describe('with the default limits', () => {
     const machine = await startMachineInNewPool(server, 'relayed');
     const body = { name: 'large', role: 'relay', pool: 'relayed' } as const;
     const { token: bearer = '' } = await server.client.call('token-create', { body });
-    const padded = { credential: machine.credential, message: 'x'.repeat(800) };
-    const beats = Array.from({ length: 1000 }, () => padded);
+    const paddedBeat = { credential: machine.credential, message: 'x'.repeat(800) };
+    const beats = Array.from({ length: 1000 }, () => paddedBeat);
     const batches = Array.from({ length: 30 }, () =>
       openSlowBody(server.url, 'agent-heartbeats', { beats }, { bearer }),
     );
@@ -126,10 +126,10 @@ describe('with tight limits', () => {
     const quiet = await startMachineInNewPool(server, 'quiet');
     const stages = (seconds: number) => Array.from({ length: 150 }, (_, index) => ({ name: `s-${index}`, seconds }));
     await countRefused(3, (index) => loud.call('agent-boot', { body: { stages: stages(index) } }));
-    const refused = await loud.call('agent-boot', { body: { stages: stages(9) } });
-    expect(refused.status).toBe(429);
-    expect(refused.body.code).toBe('write_limit_reached');
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    const refusal = await loud.call('agent-boot', { body: { stages: stages(9) } });
+    expect(refusal.status).toBe(429);
+    expect(refusal.body.code).toBe('write_limit_reached');
+    expect(Number(refusal.headers.get('retry-after'))).toBeGreaterThan(0);
     expect((await loud.beat('ready')).status, 'its heartbeat is accepted').toBe(200);
     expect((await quiet.call('agent-boot', { body: { stages: stages(1) } })).status).toBe(200);
     const metrics = await server.client.call('metrics-get', {});

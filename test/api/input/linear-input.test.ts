@@ -10,7 +10,7 @@ import { rewriteUrl } from '../../../src/api/compat/admit.ts';
 import { isProtocolCall } from '../../../src/api/compat/serve.ts';
 import { refuseUnrouted } from '../../../src/api/http/addresses.ts';
 import { bearerOf, checkOrigin } from '../../../src/api/http/auth.ts';
-import { checkContentType, jsonOnly, readTypes } from '../../../src/api/http/bodies/parsers.ts';
+import { checkContentType, jsonOnly, setParsers } from '../../../src/api/http/bodies/parsers.ts';
 import { maxYamlBytes, readYaml } from '../../../src/api/http/bodies/yaml.ts';
 import { correlationOf } from '../../../src/api/http/correlation.ts';
 import { beginSpan } from '../../../src/api/http/request-span.ts';
@@ -63,7 +63,7 @@ describe('a request is read in linear time', () => {
     app.decorateRequest('correlation_id', '' as never);
     app.decorateRequest('span_id', '');
     await app.register(cookie);
-    readTypes(app, jsonOnly);
+    setParsers(app, jsonOnly);
     app.addHook('onRequest', async (request) => {
       request.correlation_id = correlationOf(request);
       beginSpan(request);

@@ -58,13 +58,13 @@ it('serves people, machines and health checks while 1,000 slow clients are conne
   const { client, url, token } = server;
   const agent = new Agent({ keepAlive: true, maxSockets: machines });
   let isOver = false;
-  const slow: Socket[][] = [];
+  const slowSockets: Socket[][] = [];
   try {
     await client.call('pool-put', { params: { pool: 'fleet' }, body: { driver: 'external' } });
     const { token: join_token } = await client.call('join-token-create', { params: { pool: 'fleet' } });
-    const joined = await callRoute(url, 'agent-register', { body: { join_token, name: 'm-1', version: 'test' } });
+    const registration = await callRoute(url, 'agent-register', { body: { join_token, name: 'm-1', version: 'test' } });
     const headers = {
-      authorization: `Bearer ${joined.body.credential}`,
+      authorization: `Bearer ${registration.body.credential}`,
       'content-type': 'application/json',
     };
     /** Simulates one of several machines behind one address, each with its own open connection. */
@@ -81,13 +81,13 @@ it('serves people, machines and health checks while 1,000 slow clients are conne
 
     const port = Number(new URL(url).port);
     for (let count = 0; count < slowClients; count += openedAtOnce) {
-      const opened = Array.from({ length: openedAtOnce }, () => startSlowClient(port, () => isOver));
-      slow.push(...opened.map(({ sockets }) => sockets));
-      await Promise.all(opened.map(({ first }) => first));
+      const openedClients = Array.from({ length: openedAtOnce }, () => startSlowClient(port, () => isOver));
+      slowSockets.push(...openedClients.map(({ sockets }) => sockets));
+      await Promise.all(openedClients.map(({ first }) => first));
     }
     await until(
       'slow clients to be closed',
-      () => slow.flat().filter((socket) => socket.closed).length > slowClients / 2,
+      () => slowSockets.flat().filter((socket) => socket.closed).length > slowClients / 2,
     );
 
     for (let times = 0; times < 10; times++) {
@@ -111,7 +111,7 @@ it('serves people, machines and health checks while 1,000 slow clients are conne
     expect(Number(/^slipway_connections (\d+)$/m.exec(metrics)?.[1])).toBeLessThan(openFiles);
   } finally {
     isOver = true;
-    for (const socket of slow.flat()) socket.destroy();
+    for (const socket of slowSockets.flat()) socket.destroy();
     agent.destroy();
     await server.stop();
   }

@@ -11,7 +11,7 @@ import { openTables, type Tables } from '../support/tables.ts';
 const pool = 'rack';
 const names = ['one', 'two', 'three'];
 
-let first: SpawnedServer;
+let formerServer: SpawnedServer;
 let server: SpawnedServer;
 let relay: Relay;
 let tables: Tables;
@@ -28,26 +28,26 @@ const listenOptions = {
 };
 const startRelayAt = (port: number): Promise<Relay> =>
   startRelay(
-    { ...listenOptions, port, server_urls: [first.url], token },
+    { ...listenOptions, port, server_urls: [formerServer.url], token },
     { clock: systemClock, log: createLog({ level: 'silent' }) },
   );
 
 beforeAll(async () => {
-  first = await spawnServer();
-  server = first;
-  tables = await openTables(first.database_url);
+  formerServer = await spawnServer();
+  server = formerServer;
+  tables = await openTables(formerServer.database_url);
   bench = agentBench();
   const heartbeat = { interval_seconds: 1 };
-  await first.client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
-  ({ token = '' } = await first.client.call('token-create', { body: { name: 'rack', role: 'relay', pool } }));
+  await formerServer.client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
+  ({ token = '' } = await formerServer.client.call('token-create', { body: { name: 'rack', role: 'relay', pool } }));
   relay = await startRelayAt(0);
 });
 afterAll(async () => {
   await bench.clear();
   await relay.stop();
   await tables.close();
-  if (server !== first) await server.stop();
-  await first.stop();
+  if (server !== formerServer) await server.stop();
+  await formerServer.stop();
 });
 
 const readLastSeenMs = async () =>
@@ -75,8 +75,8 @@ it('forwards heartbeats again after a restart of the relay and of the server, an
   relay = await startRelayAt(port);
   await waitForHeartbeats('a heartbeat of every machine through the new relay');
 
-  await first.kill();
-  server = await spawnServer({ beside: first, port: Number(new URL(first.url).port) });
+  await formerServer.kill();
+  server = await spawnServer({ beside: formerServer, port: Number(new URL(formerServer.url).port) });
   await waitForHeartbeats('a heartbeat of every machine at the new server');
 
   expect(await readStatuses()).toEqual(names.map(() => 'ready'));

@@ -62,7 +62,7 @@ async function startCuttableProxy(url: string) {
 let server: Awaited<ReturnType<typeof externalServer>>;
 let proxy: Awaited<ReturnType<typeof startCuttableProxy>>;
 let relay: Relay;
-let logged = '';
+let logText = '';
 
 const options = {
   ca: null,
@@ -74,10 +74,10 @@ const options = {
   log_level: '',
 };
 
-async function startRelayWith(token: string | null, hold_ms = defaultLimits.hold_ms): Promise<Relay> {
+async function startRelayWith(token: string | null, max_wait_ms = defaultLimits.max_wait_ms): Promise<Relay> {
   const destination = {
     write(line: string) {
-      logged += line;
+      logText += line;
     },
   };
   return startRelay(
@@ -85,7 +85,7 @@ async function startRelayWith(token: string | null, hold_ms = defaultLimits.hold
     {
       clock: systemClock,
       log: createLog({ level: 'trace', destination }),
-      limits: { ...defaultLimits, hold_ms },
+      limits: { ...defaultLimits, max_wait_ms },
     },
   );
 }
@@ -102,7 +102,8 @@ beforeAll(async () => {
   proxy = await startCuttableProxy(server.url);
   const body = { name: 'rack', role: 'relay' as const, pool: externalPool };
   const { token = '' } = await server.client.call('token-create', { body });
-  relay = await startRelayWith(token);
+  // Patient, because a slow machine may need longer than an agent would wait.
+  relay = await startRelayWith(token, 30_000);
   await until('the stream to be open', () => relay.figures().streaming);
 });
 afterAll(async () => {
@@ -114,15 +115,15 @@ afterAll(async () => {
 it('answers each agent with the result of its own heartbeat, after status reports are durable', async () => {
   const machines = await Promise.all(['one', 'two', 'three'].map((name) => readyMachine(server, name)));
   const [one, two, three] = machines as [Machine, Machine, Machine];
-  const replaced = await readyMachine(server, 'replaced');
-  await replaced.beat('stopping');
-  await reenroll(server, replaced);
+  const replacedMachine = await readyMachine(server, 'replaced');
+  await replacedMachine.beat('stopping');
+  await reenroll(server, replacedMachine);
   const batchesBefore = relay.figures().batches;
   const [first, second, third, fenced, unknown, invalid, anonymous] = await Promise.all([
     beatThrough(relay, one, { status: 'degraded' }),
     beatThrough(relay, two),
     beatThrough(relay, three, { status: 'ready', active_tasks: 2 }),
-    beatThrough(relay, replaced),
+    beatThrough(relay, replacedMachine),
     beatThrough(relay, { ...one, credential: 'swc_wrong' } as Machine),
     beatThrough(relay, two, { status: 'splendid' }),
     callRoute(relay.url, 'agent-heartbeat', {}),
@@ -135,7 +136,7 @@ it('answers each agent with the result of its own heartbeat, after status report
   expectProblem(invalid, 'claim_status_unknown');
   expectProblem(anonymous, 'token_missing');
   expect(relay.figures().batches - batchesBefore, 'batches for all heartbeats').toBeLessThanOrEqual(2);
-  expect(first.headers.get('date'), 'a date header, which would be of the relay').toBeNull();
+  expect(first.headers.get('date'), 'the Date header, which the relay itself does not send').toBeNull();
 });
 
 it('forwards the rest of the agent protocol unchanged, and nothing else', async () => {
@@ -175,19 +176,19 @@ describe('when the connection to the control plane is cut', () => {
       );
       return rows.length > 0 && (rows[0] as { actor: object }).actor;
     });
-    await until('the stream to come back', () => relay.figures().streaming);
+    await until('the stream to be open again', () => relay.figures().streaming);
   });
 
-  it('for longer than the relay waits, heartbeats fail until the connection is back', async () => {
+  it('for longer than the relay waits, heartbeats fail until the connection is restored', async () => {
     const machine = await readyMachine(server, 'cut-off');
     const impatientRelay = await startRelayWith(null, 300);
     proxy.refuseConnections(true);
     proxy.cutConnections();
-    const refused = await beatThrough(impatientRelay, machine);
-    expect(refused).toMatchObject({ status: 503, body: { code: 'relay_upstream_away', owner_layer: 'transport' } });
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
-    const forwarded = await callRoute(impatientRelay.url, 'agent-task-next', {}, { bearer: machine.credential });
-    expect(forwarded).toMatchObject({ status: 503, body: { code: 'relay_upstream_away' } });
+    const refusal = await beatThrough(impatientRelay, machine);
+    expect(refusal).toMatchObject({ status: 503, body: { code: 'relay_upstream_away', owner_layer: 'transport' } });
+    expect(Number(refusal.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+    const forwardedCall = await callRoute(impatientRelay.url, 'agent-task-next', {}, { bearer: machine.credential });
+    expect(forwardedCall).toMatchObject({ status: 503, body: { code: 'relay_upstream_away' } });
     proxy.refuseConnections(false);
     await until('a heartbeat to be accepted', async () => (await beatThrough(impatientRelay, machine)).status === 200);
     await impatientRelay.stop();
@@ -213,8 +214,13 @@ it('serves a real agent, from its registration to its goodbye', async () => {
 });
 
 it('writes no secret to its log', () => {
-  expect(logged).toContain('the stream to the control plane is open');
-  expect(logged).not.toMatch(/sw[crj]_/);
+  expect(logText).toContain('the stream to the control plane is open');
+  expect(logText).not.toMatch(/sw[crj]_/);
+});
+
+it('names the pool of a relay token in the fact about its creation', async () => {
+  const facts = await server.tables.query("select summary from evidence where kind = 'token.created'");
+  expect(facts).toContainEqual({ summary: `token rack (relay, pool ${externalPool}) was created` });
 });
 
 it('does not start with a refused token', async () => {

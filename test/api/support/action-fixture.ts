@@ -23,7 +23,7 @@ export interface ActionFixture {
   viewer_token: string;
   setStatuses(statuses: SubjectStatuses): Promise<void>;
   readNode(): Promise<Node>;
-  /** Builds the input of the action tables from the node as every caller can read it. */
+  /** Builds the input of the action tables from the node that the API returns. */
   readSubject(allocation: AllocationStatus): Promise<ActionSubject>;
   stop(): Promise<void>;
 }
@@ -49,8 +49,8 @@ export async function openActionFixture(): Promise<ActionFixture> {
   const tenant = await client.call('token-create', { body: { name: 'acme', role: 'operator', tenant: 'acme' } });
   const tenant_token = tenant.token ?? '';
   const viewer_token = (await client.call('token-create', { body: { name: 'reader', role: 'viewer' } })).token ?? '';
-  const created = await server.as(tenant_token).call('allocation-create', { body: { pool: 'outside' } });
-  const { allocation_id } = created.allocation;
+  const createReply = await server.as(tenant_token).call('allocation-create', { body: { pool: 'outside' } });
+  const { allocation_id } = createReply.allocation;
   const readNode = () => client.call('node-get', { params: { id: node_id } });
   return {
     server,

@@ -176,9 +176,7 @@ export const protocolBodies = (Object.entries(protocolRoutes) as [string, Protoc
     : [],
 );
 
-/**
- * The credential that a route needs, so that the server refuses the request only for its content.
- */
+/** The credential that a route needs, so that the server refuses a request only for its content. */
 export function bearerFor(name: OperationName, fixture: TenantFixture): Record<string, string> {
   const { access }: RouteDeclaration = routes[name];
   if (access.kind === 'person') return { authorization: `Bearer ${fixture.token}` };

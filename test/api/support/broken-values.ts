@@ -133,7 +133,7 @@ const withField = (base: unknown, key: string, value: unknown) =>
 function mostlyInvalidObject(shape: Shape): Values {
   const base = objectIn(shape);
   const fields = Object.entries(shape.properties ?? {});
-  const required = shape.required ?? [];
+  const requiredKeys = shape.required ?? [];
   return fc.oneof(
     wrongTypes,
     fc
@@ -142,7 +142,7 @@ function mostlyInvalidObject(shape: Shape): Values {
     ...fields.map(([key, each]) =>
       fc.tuple(base, mostlyInvalid(each)).map(([value, invalid]) => withField(value, key, invalid)),
     ),
-    ...required.map((key) =>
+    ...requiredKeys.map((key) =>
       base.map((value) => Object.fromEntries(Object.entries(value as object).filter(([name]) => name !== key))),
     ),
     ...Object.values(shape.patternProperties ?? {}).map((each) =>
@@ -211,8 +211,8 @@ export function invalidParameter(shape: Shape): fc.Arbitrary<string> {
   const long = 'a'.repeat((shape.maxLength ?? 512) + 1);
   if (!shape.pattern) return fc.constantFrom('%00', 'a%00b', long);
   const pattern = new RegExp(shape.pattern);
-  const refused = [...hostileTexts, ...unstorableTexts.slice(0, 2), long].filter(
+  const invalidTexts = [...hostileTexts, ...unstorableTexts.slice(0, 2), long].filter(
     (text) => text !== '' && !(pattern.test(text) && text !== long),
   );
-  return fc.constantFrom(...refused.map(encodeURIComponent), '%C0%AF', '%FF');
+  return fc.constantFrom(...invalidTexts.map(encodeURIComponent), '%C0%AF', '%FF');
 }

@@ -75,11 +75,11 @@ export function expectProblem(answer: Answer, code?: ErrorCode | ErrorCode[], no
   const message = `${note} → ${answer.status} ${answer.text.slice(0, 300)}`;
   expect(answer.headers.get('content-type'), message).toContain('application/problem+json');
   expect(problemCheck.Check(answer.body), message).toBe(true);
-  const received = answer.body.code as ErrorCode;
-  expect(errorCatalogue, message).toHaveProperty(received);
-  expect(answer.status, message).toBe(errorCatalogue[received].status);
+  const receivedCode = answer.body.code as ErrorCode;
+  expect(errorCatalogue, message).toHaveProperty(receivedCode);
+  expect(answer.status, message).toBe(errorCatalogue[receivedCode].status);
   expect(answer.body.status, message).toBe(answer.status);
   expect(answer.body.correlation_id, message).toBe(answer.headers.get('x-correlation-id'));
   expect(answer.status, message).not.toBe(500);
-  if (code !== undefined) expect([code].flat(), message).toContain(received);
+  if (code !== undefined) expect([code].flat(), message).toContain(receivedCode);
 }

@@ -27,7 +27,7 @@ export async function openEvents(url: string, token: string, query = '', last_ev
   const events: StreamEvent[] = [];
   const comments: string[] = [];
   let last = last_event_id ?? '';
-  let ended = false;
+  let hasEnded = false;
 
   const readBlock = (block: string) => {
     const fields = block.split('\n').map((line) => {
@@ -54,14 +54,14 @@ export async function openEvents(url: string, token: string, query = '', last_ev
   })()
     .catch(() => undefined)
     .finally(() => {
-      ended = true;
+      hasEnded = true;
     });
 
   return {
     events,
     comments,
     lastId: () => last,
-    ended: () => ended,
+    ended: () => hasEnded,
     waitFor: (what, matches, seconds = 60) => until(what, () => events.find(matches), { seconds }),
     async close() {
       abort.abort();

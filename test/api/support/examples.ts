@@ -1,12 +1,12 @@
-/** A valid request for every route. A route without an example does not compile. */
+/** A well-formed request for every route. A route without an example does not compile. */
 import { now, systemClock } from '../../../src/base/clock.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
 import type { Input } from './calls.ts';
 import type { TenantFixture } from './tenants.ts';
 
 /**
- * Valid input for each route, about resources of the tenant acme. A refusal can therefore only be
- * due to the caller.
+ * Input for each route. Ids of existing resources are those of the tenant acme. Other ids name
+ * nothing, because the server must refuse a caller before it looks for the resource.
  */
 export function examplesFor(
   { acme, join_token }: TenantFixture,
@@ -24,6 +24,11 @@ export function examplesFor(
     'metrics-get': {},
     'agent-bundle': {},
     'settings-get': {},
+    'server-status': {},
+    'log-level-set': { body: { level: 'info', for_seconds: 60 } },
+    'restoration-get': {},
+    'restoration-differences': {},
+    'restoration-end': { body: { reason: 'x' } },
     'overview-get': {},
     'session-create': { body: { token: 'swt_wrong' } },
     'session-get': {},

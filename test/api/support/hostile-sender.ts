@@ -9,7 +9,7 @@ export interface HostileRequest {
   type: string;
   shape: string;
   size: number;
-  /** Without a content-length, the server notices its limit only while it reads the body. */
+  /** Sends no content-length, so that the server notices its limit only while it reads the body. */
   chunked: boolean;
 }
 

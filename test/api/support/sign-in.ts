@@ -23,7 +23,7 @@ export async function openStreamWithCookie(url: string, cookie: string): Promise
   const reply = await fetch(`${url}/v1/stream`, { headers: { cookie }, signal: abort.signal });
   if (reply.status !== 200 || !reply.body) throw new Error(`no stream: ${reply.status}`);
   let text = '';
-  let ended = false;
+  let hasEnded = false;
   const read = async (body: ReadableStream<Uint8Array>) => {
     const decoder = new TextDecoder();
     for await (const chunk of body) text += decoder.decode(chunk, { stream: true });
@@ -32,7 +32,7 @@ export async function openStreamWithCookie(url: string, cookie: string): Promise
   void read(reply.body)
     .catch(() => {})
     .finally(() => {
-      ended = true;
+      hasEnded = true;
     });
-  return { text: () => text, ended: () => ended, close: () => abort.abort() };
+  return { text: () => text, ended: () => hasEnded, close: () => abort.abort() };
 }

@@ -2,8 +2,9 @@
 import pg from 'pg';
 
 /**
- * Tables that change without the tested call: leases and heartbeats change by themselves, and the
- * last use of a token is written after the call. Evidence is compared separately.
+ * Tables that are not compared. Leases and heartbeats change by themselves, the last use of a token
+ * is written after the call, and an idempotency key records a call, not its effect. Evidence is
+ * compared separately.
  */
 const changingTables = ['replicas', 'heartbeats', 'evidence', 'idempotency_keys', 'token_uses'];
 /** Kinds of evidence that record a refusal. A refused call may add these rows. */

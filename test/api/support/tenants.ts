@@ -34,7 +34,8 @@ export async function externalServer(
 ): Promise<Omit<TenantFixture, 'acme' | 'globex'>> {
   const server = await inProcessServer(serverOptions);
   const tables = await openTables(server.database_url);
-  // A machine sends heartbeats only when a test tells it to, and must not count as silent between.
+  // A machine sends heartbeats only when a test asks for them, and must not count as silent in
+  // between.
   const heartbeat = { stale_after_seconds: 24 * 3600 };
   await server.client.call('pool-put', { params: { pool: externalPool }, body: { driver: 'external', heartbeat } });
   const { token: join_token = '' } = await server.client.call('join-token-create', { params: { pool: externalPool } });
@@ -106,8 +107,8 @@ export async function tenantFixture(options?: Parameters<typeof inProcessServer>
     const machine = await readyMachine(server, `${name}-machine`);
     const { token } = await server.tokenFor('operator', { tenant: name });
     const client = server.as(token);
-    const created = await client.call('allocation-create', { body: { pool: externalPool, name: `${name}-claim` } });
-    const allocation = await waitUntilActive(client, created.allocation.allocation_id);
+    const createReply = await client.call('allocation-create', { body: { pool: externalPool, name: `${name}-claim` } });
+    const allocation = await waitUntilActive(client, createReply.allocation.allocation_id);
     await machine.log(1, `${name} keeps this to itself`);
     await machine.call('agent-boot', { body: { stages: [{ name: `${name}-stage`, seconds: 1 }] } });
     return { name, token, client, machine, allocation };

@@ -54,15 +54,15 @@ export function openWire(url: string): Wire {
       }),
     sendBytes: (text) =>
       new Promise((resolve, reject) => {
-        let received = '';
+        let receivedText = '';
         const socket = net.connect(Number(port), hostname, () => socket.write(text, 'latin1'));
         socket.setTimeout(maxMs, () =>
-          socket.destroy(new Error(`the connection did not close after: ${received || 'nothing'}`)),
+          socket.destroy(new Error(`the connection did not close after: ${receivedText || 'nothing'}`)),
         );
         socket.on('data', (chunk) => {
-          received += chunk;
+          receivedText += chunk;
         });
-        socket.on('close', () => resolve(received));
+        socket.on('close', () => resolve(receivedText));
         socket.on('error', reject);
       }),
     close: () => agent.destroy(),

@@ -17,7 +17,7 @@ import type { Attack } from '../support/attack.ts';
 
 /** Silent machines stay ready for the whole test, and the server may probe 127.0.0.1. */
 const poolOptions = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
-const ready = { lifecycle_status: 'ready' };
+const readyFields = { lifecycle_status: 'ready' };
 
 /** Returns a join token of the new pool. */
 async function createPoolWithToken({ client }: SpawnedServer, pool: string, more: object = {}): Promise<string> {
@@ -44,8 +44,8 @@ async function allocateMachine(server: SpawnedServer, pool: string, name: string
 }
 
 /**
- * Sets the status that the server would set after minutes of silence. A molecule workspace cannot
- * go offline sooner by itself, because it sends no goodbye.
+ * Sets the status that the server would set after a day of silence. A molecule workspace cannot go
+ * offline sooner by itself, because it sends no goodbye.
  */
 async function putOffline(server: SpawnedServer, pool: string, name: string): Promise<void> {
   const { node_id } = await findNode(server, pool, name);
@@ -86,9 +86,12 @@ async function expiredToken(
 ): Promise<string> {
   const ttl_seconds = 2;
   const token = await createJoinToken(server, pool, { ttl_seconds });
-  const started = systemClock.monotonicMs();
+  const startedMs = systemClock.monotonicMs();
   await use(token);
-  await until('the token to have expired', async () => systemClock.monotonicMs() - started > (ttl_seconds + 1) * 1000);
+  await until(
+    'the token to have expired',
+    async () => systemClock.monotonicMs() - startedMs > (ttl_seconds + 1) * 1000,
+  );
   return token;
 }
 
@@ -100,7 +103,7 @@ export const knownNameAttacks: Attack[] = [
       const pool = 'expired-beats';
       await createPoolWithToken(server, pool);
       const token = await expiredToken(server, pool, (valid) =>
-        agentFieldClient(server.url, valid).register('victim', ready),
+        agentFieldClient(server.url, valid).register('victim', readyFields),
       );
       await allocateMachine(server, pool, 'victim');
       await agentFieldClient(server.url, token).call('POST', '/nodes/victim/shutdown', {});
@@ -211,12 +214,12 @@ export const knownNameAttacks: Attack[] = [
     async succeeds(server) {
       const pool = 'spent';
       const valid = await createPoolWithToken(server, pool);
-      const spent = await createJoinToken(server, pool, { max_uses: 1 });
+      const spentToken = await createJoinToken(server, pool, { max_uses: 1 });
       const base_url = `http://127.0.0.1:${await freePort()}`;
-      await agentFieldClient(server.url, valid).register('victim', { ...ready, base_url });
-      const attacker = agentFieldClient(server.url, spent);
-      await attacker.register('attacker', ready);
-      return (await attacker.register('victim', { ...ready, base_url })).status === 201;
+      await agentFieldClient(server.url, valid).register('victim', { ...readyFields, base_url });
+      const attacker = agentFieldClient(server.url, spentToken);
+      await attacker.register('attacker', readyFields);
+      return (await attacker.register('victim', { ...readyFields, base_url })).status === 201;
     },
   },
   {
@@ -233,9 +236,9 @@ export const knownNameAttacks: Attack[] = [
       const token = await createPoolWithToken(server, pool);
       const client = agentFieldClient(server.url, token);
       const victimUrl = `http://127.0.0.1:${await freePort()}`;
-      await client.register('victim', { ...ready, base_url: victimUrl });
+      await client.register('victim', { ...readyFields, base_url: victimUrl });
       await allocateMachine(server, pool, 'victim');
-      await client.register('victim', { ...ready, instance_id: 'x', base_url: 'http://127.0.0.1:1' });
+      await client.register('victim', { ...readyFields, instance_id: 'x', base_url: 'http://127.0.0.1:1' });
       return (await findNode(server, pool, 'victim')).endpoint !== victimUrl;
     },
   },
@@ -252,9 +255,9 @@ export const knownNameAttacks: Attack[] = [
       const pool = 'live-name';
       const client = agentFieldClient(server.url, await createPoolWithToken(server, pool));
       const { port } = await httpServer((_, reply) => reply.end('alive'));
-      await client.register('victim', { ...ready, instance_id: 'first', base_url: `http://127.0.0.1:${port}` });
-      const second = { ...ready, instance_id: 'second', base_url: `http://127.0.0.1:${await freePort()}` };
-      return (await client.register('victim', second)).status === 201;
+      await client.register('victim', { ...readyFields, instance_id: 'first', base_url: `http://127.0.0.1:${port}` });
+      const secondProcess = { ...readyFields, instance_id: 'second', base_url: `http://127.0.0.1:${await freePort()}` };
+      return (await client.register('victim', secondProcess)).status === 201;
     },
   },
   {
@@ -262,7 +265,7 @@ export const knownNameAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/compat/restart.ts',
-        find: "if (standing.protocol !== claimant.protocol) return nameHeld.includes(standing.status) ? 'name_held' : 'key_unproven';",
+        find: "if (standing.protocol !== claimant.protocol) return isNameHeld(standing.status) ? 'name_held' : 'key_unproven';",
         replace: '',
       },
     ],
@@ -272,7 +275,7 @@ export const knownNameAttacks: Attack[] = [
       const victim = await startMachine(server.url, { join_token, name: 'victim' });
       await victim.beat('ready');
       await victim.beat('stopping');
-      return (await agentFieldClient(server.url, join_token).register('victim', ready)).status === 201;
+      return (await agentFieldClient(server.url, join_token).register('victim', readyFields)).status === 201;
     },
   },
   {
@@ -321,8 +324,8 @@ export const knownNameAttacks: Attack[] = [
     without: [
       {
         file: 'src/store/agents/join-newcomers.ts',
-        find: 'const refused = await joinsBeyondLimit(tx, valid);',
-        replace: 'const refused = await joinsBeyondLimit(tx, valid.slice(0, 0));',
+        find: 'const refused = await findJoinsBeyondLimit(tx, valid);',
+        replace: 'const refused = await findJoinsBeyondLimit(tx, valid.slice(0, 0));',
       },
     ],
     async succeeds(server) {

@@ -10,7 +10,7 @@ import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 
 const poolOptions = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
-const ready = { lifecycle_status: 'ready' };
+const readyFields = { lifecycle_status: 'ready' };
 const duplicatesFile = 'src/lifecycle/joins/duplicates.ts';
 /** A few more processes than the server remembers for one name. */
 const manyProcesses = 20;
@@ -21,7 +21,7 @@ async function startLiveProcess(server: SpawnedServer, pool: string) {
   const attacker = agentFieldClient(server.url, attackerToken.token ?? '');
   const base_url = `http://127.0.0.1:${await freePort()}`;
   const client = agentFieldClient(server.url, token);
-  const register = () => client.register('victim', { ...ready, instance_id: 'victim', base_url });
+  const register = () => client.register('victim', { ...readyFields, instance_id: 'victim', base_url });
   const beat = () => client.beat('victim', { status: 'ready', instance_id: 'victim' });
   const node = async () => {
     const { items } = await server.client.call('node-list', { query: { pool } });
@@ -29,7 +29,7 @@ async function startLiveProcess(server: SpawnedServer, pool: string) {
     return items[0];
   };
   // The server judges a registration by the heartbeats in the table.
-  const untilStored = () =>
+  const waitForStoredHeartbeat = () =>
     until('the node to have a stored heartbeat', async () => {
       const tables = await openTables(server.database_url);
       const rows = await tables
@@ -42,13 +42,13 @@ async function startLiveProcess(server: SpawnedServer, pool: string) {
     });
   await register();
   await beat();
-  await untilStored();
+  await waitForStoredHeartbeat();
   return {
     base_url,
     node,
-    untilStored,
+    untilStored: waitForStoredHeartbeat,
     attacker,
-    forged: { ...ready, base_url: `http://127.0.0.1:${await freePort()}` },
+    forged: { ...readyFields, base_url: `http://127.0.0.1:${await freePort()}` },
     /**
      * Sends a heartbeat. Like the SDK, registers again if the server answers that it is unknown.
      */

@@ -7,7 +7,7 @@ import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 
-const ready = { lifecycle_status: 'ready' };
+const readyFields = { lifecycle_status: 'ready' };
 
 const createJoinToken = ({ client }: SpawnedServer, pool: string, body: object) =>
   client.call('join-token-create', { params: { pool }, body });
@@ -18,7 +18,7 @@ export const otherTokenAttacks: Attack[] = [
     without: [
       {
         file: 'src/store/agents/register.ts',
-        find: 'if (arrival?.join_token_id) await keepEarlierToken(tx, node_instance_id, arrival.join_token_id);',
+        find: 'if (arrival?.join_token_id) await addEarlierToken(tx, node_instance_id, arrival.join_token_id);',
         replace: '',
       },
     ],
@@ -28,11 +28,11 @@ export const otherTokenAttacks: Attack[] = [
       const { token: victimToken = '' } = await createJoinToken(server, pool, { max_uses: 1 });
       const base_url = `http://127.0.0.1:${await freePort()}`;
       const victim = agentFieldClient(server.url, victimToken);
-      await victim.register('victim', { ...ready, base_url });
-      await agentFieldClient(server.url, attackerToken).register('victim', { ...ready, base_url });
+      await victim.register('victim', { ...readyFields, base_url });
+      await agentFieldClient(server.url, attackerToken).register('victim', { ...readyFields, base_url });
       const beat = await victim.beat('victim', { status: 'ready' });
-      const again = await victim.register('victim', { ...ready, base_url });
-      return beat.status !== 200 || again.status !== 201;
+      const repeatedRegistration = await victim.register('victim', { ...readyFields, base_url });
+      return beat.status !== 200 || repeatedRegistration.status !== 201;
     },
   },
   {
@@ -49,15 +49,18 @@ export const otherTokenAttacks: Attack[] = [
       await createProtocolPool(server, pool);
       const ttl_seconds = 2;
       const { token = '', token_id } = await createJoinToken(server, pool, { ttl_seconds });
-      const started = systemClock.monotonicMs();
+      const startedMs = systemClock.monotonicMs();
       const client = agentFieldClient(server.url, token);
-      await client.register('victim', ready);
+      await client.register('victim', readyFields);
       const { items } = await server.client.call('node-list', { query: { pool } });
       const { node_id: id = '', node_instance_id } = items[0] ?? {};
       const tables = await openTables(server.database_url);
       try {
-        await until('the token to have expired', async () => systemClock.monotonicMs() - started > 1000 * ttl_seconds);
-        // The machine went silent an hour ago, long before the token expired.
+        await until(
+          'the token to have expired',
+          async () => systemClock.monotonicMs() - startedMs > 1000 * ttl_seconds,
+        );
+        // Backdate the last heartbeat to an hour ago, long before the token expired.
         await tables.query(
           "update heartbeats set last_seen_at = now() - interval '1 hour' where node_instance_id = $1",
           [node_instance_id],

@@ -11,7 +11,7 @@ import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 
 const probesLoopback = { probe: { allow_private: true }, heartbeat: { stale_after_seconds: 24 * 3600 } };
-const ready = { lifecycle_status: 'ready' };
+const readyFields = { lifecycle_status: 'ready' };
 const names = (count: number) => Array.from({ length: count }, (_, place) => `machine-${place}`);
 
 export const probeAttacks: Attack[] = [
@@ -31,9 +31,9 @@ export const probeAttacks: Attack[] = [
       const tarpit = await httpServer(() => {});
       const attacker = agentFieldClient(server.url, token);
       const victim = agentFieldClient(server.url, victimToken);
-      const at = (path: string) => ({ ...ready, base_url: `http://127.0.0.1:${tarpit.port}/${path}` });
+      const at = (path: string) => ({ ...readyFields, base_url: `http://127.0.0.1:${tarpit.port}/${path}` });
       await Promise.all(names(40).map((name) => attacker.register(name, at(name))));
-      await victim.register('victim', { ...ready, base_url: `http://127.0.0.1:${await freePort()}` });
+      await victim.register('victim', { ...readyFields, base_url: `http://127.0.0.1:${await freePort()}` });
       const flood = names(40).map((name) => attacker.register(name, at(`${name}/elsewhere`)));
       // The first refused call shows that as many probes are in progress as the token may have.
       await Promise.any(
@@ -41,7 +41,10 @@ export const probeAttacks: Attack[] = [
           if ((await each).body.code !== 'rate_limited') throw new Error('the call was not rate limited');
         }),
       );
-      const answer = await victim.register('victim', { ...ready, base_url: `http://127.0.0.1:${await freePort()}` });
+      const answer = await victim.register('victim', {
+        ...readyFields,
+        base_url: `http://127.0.0.1:${await freePort()}`,
+      });
       await Promise.all(flood);
       return answer.body.code === 'rate_limited';
     },
@@ -69,16 +72,16 @@ export const smallAllowanceProbeAttacks: Attack[] = [
         reply.end('alive');
       });
       const attacker = agentFieldClient(server.url, token);
-      await attacker.register('moving', { ...ready, base_url: `http://127.0.0.1:${formerAddress.port}` });
+      await attacker.register('moving', { ...readyFields, base_url: `http://127.0.0.1:${formerAddress.port}` });
       let place = 0;
       await until('the allowance to be used up', async () => {
-        const answers = await Promise.all(names(5).map((name) => attacker.register(`${name}-${place}`, ready)));
+        const answers = await Promise.all(names(5).map((name) => attacker.register(`${name}-${place}`, readyFields)));
         place++;
         return answers.some(({ body }) => body.code === 'write_limit_reached');
       });
-      const before = probes;
-      await attacker.register('moving', { ...ready, base_url: 'http://127.0.0.1:1' });
-      return probes > before;
+      const probesBefore = probes;
+      await attacker.register('moving', { ...readyFields, base_url: 'http://127.0.0.1:1' });
+      return probes > probesBefore;
     },
   },
 ];

@@ -1,6 +1,6 @@
 /**
- * The holder of a join token calls a foreign protocol as often as it can. In these tests the rate
- * limit of a token is 30 calls.
+ * The holder of a join token calls a foreign protocol as often as it can. In these tests a burst is
+ * limited to 30 calls of a token and to 600 calls of a machine.
  */
 import { send } from '../../api/support/calls.ts';
 import type { Attack } from '../support/attack.ts';
@@ -12,16 +12,16 @@ export const requestRateAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/compat/serve.ts',
-        find: 'else if (admitted.joined && !isOfMachine(route))',
-        replace: 'else if (admitted.joined && !isOfMachine(route) && false)',
+        find: 'else if (admission.grant && !isMachineCall(route))',
+        replace: 'else if (admission.grant && !isMachineCall(route) && false)',
       },
     ],
     async succeeds(server) {
       const bearer = await createPoolWithToken(server, 'listed');
-      const refused = await countRefused(60, () =>
+      const refusedCount = await countRefused(60, () =>
         send(server.url, 'GET', '/compat/agentfield/api/v1/nodes', { bearer }),
       );
-      return refused === 0;
+      return refusedCount === 0;
     },
   },
   {
@@ -36,10 +36,10 @@ export const requestRateAttacks: Attack[] = [
     async succeeds(server) {
       const bearer = await createPoolWithToken(server, 'absent');
       const api = '/compat/agentfield/api/v1/nodes';
-      const refused = await countRefused(60, (index) =>
+      const refusedCount = await countRefused(60, (index) =>
         send(server.url, 'POST', `${api}/nobody-${index}/heartbeat`, { bearer, body: {} }),
       );
-      return refused === 0;
+      return refusedCount === 0;
     },
   },
   {
@@ -58,14 +58,14 @@ export const requestRateAttacks: Attack[] = [
       const { status, text } = await send(server.url, 'POST', `${api}/register`, { bearer, body: registration });
       if (status !== 201) throw new Error(`the machine was not registered: ${status} ${text}`);
       const pending = Array(700).fill(null).values();
-      let refused = 0;
+      let refusedCount = 0;
       const beat = async () => {
         for (const _ of pending)
           if ((await send(server.url, 'POST', `${api}/caller/heartbeat`, { bearer, body: {} })).status === 429)
-            refused++;
+            refusedCount++;
       };
       await Promise.all(Array.from({ length: 8 }, beat));
-      return refused === 0;
+      return refusedCount === 0;
     },
   },
 ];

@@ -43,21 +43,21 @@ export const heldBodyAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/limits/held/body-budget.ts',
-        find: '(bySource.get(source) ?? 0) + bytes > limits.source_bytes',
+        find: '(bytesBySource.get(source) ?? 0) + bytes > limits.source_bytes',
         replace: 'false',
       },
     ],
     async succeeds(server) {
       const beats = [{ credential: `swc_${randomUUID()}`, message: 'x'.repeat(900) }];
-      const padded = { beats: Array.from({ length: 900 }, () => beats[0]) };
-      const open = Array.from({ length: 30 }, () => openSlowBody(server.url, 'agent-heartbeats', padded));
-      await Promise.all(open.map(({ arrived }) => arrived));
+      const paddedBatch = { beats: Array.from({ length: 900 }, () => beats[0]) };
+      const slowBodies = Array.from({ length: 30 }, () => openSlowBody(server.url, 'agent-heartbeats', paddedBatch));
+      await Promise.all(slowBodies.map(({ arrived }) => arrived));
       // The answer to this request shows that the earlier ones were admitted or refused, and that
       // there is still room for small bodies.
       const small = await callRoute(server.url, 'session-create', { body: { token: server.token } });
       if (small.status !== 201) throw new Error(`nobody can sign in: ${small.status}`);
-      for (const each of open) each.finish();
-      const statuses = await Promise.all(open.map(({ replied }) => replied));
+      for (const each of slowBodies) each.finish();
+      const statuses = await Promise.all(slowBodies.map(({ replied }) => replied));
       return statuses.every((status) => status === 200);
     },
   },

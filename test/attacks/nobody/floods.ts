@@ -31,11 +31,12 @@ export const floodAttacks: Attack[] = [
           {},
           { headers: { 'x-forwarded-for': `10.0.${index >> 8}.${index & 255}` } },
         );
-      // Then the last refusal is recorded or counted, or will be within one window.
+      // Wait until every refusal is recorded, or until the server reports, once per window, that it
+      // dropped some.
       await until('the refusals to be written', async () => {
-        const dropped = await countEvidence(server, "kind = 'evidence.dropped'");
-        const denied = await countEvidence(server, "kind = 'request.denied'");
-        return dropped.rows > 0 || denied.rows >= 300;
+        const droppedCount = await countEvidence(server, "kind = 'evidence.dropped'");
+        const deniedCount = await countEvidence(server, "kind = 'request.denied'");
+        return droppedCount.rows > 0 || deniedCount.rows >= 300;
       });
       return (await countEvidence(server, "kind = 'request.denied'")).rows > 200;
     },

@@ -1,4 +1,4 @@
-/** Bodies that cost the server much more CPU time than the sender, before authentication. */
+/** Bodies that cost the server much more than the sender, before authentication. */
 import { send } from '../../api/support/calls.ts';
 import { hostileJson } from '../../api/support/hostile-input.ts';
 import type { Attack } from '../support/attack.ts';

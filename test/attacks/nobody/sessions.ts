@@ -20,7 +20,7 @@ async function backdateSessions(
   await client.end();
 }
 
-const signOut: SourceEdit = {
+const sessionEnd: SourceEdit = {
   file: 'src/api/routes/sessions.ts',
   find: 'if (session_id !== null)',
   replace: 'if (false as boolean && session_id !== null)',
@@ -29,7 +29,7 @@ const signOut: SourceEdit = {
 export const sessionAttacks: Attack[] = [
   {
     name: 'uses a copied cookie after its owner signed out',
-    without: [signOut],
+    without: [sessionEnd],
     async succeeds(server) {
       const cookie = await signIn(server.url, server.token);
       if (!(await isAccepted(server.url, cookie))) throw new Error('the session did not work before');
@@ -39,16 +39,16 @@ export const sessionAttacks: Attack[] = [
   },
   {
     name: 'uses a copied cookie on another replica after its owner signed out',
-    without: [signOut],
+    without: [sessionEnd],
     async succeeds(server) {
-      const other = await spawnServer({ beside: server });
+      const otherReplica = await spawnServer({ beside: server });
       try {
         const cookie = await signIn(server.url, server.token);
-        if (!(await isAccepted(other.url, cookie))) throw new Error('the session did not work before');
+        if (!(await isAccepted(otherReplica.url, cookie))) throw new Error('the session did not work before');
         await callRoute(server.url, 'session-delete', {}, { headers: { cookie } });
-        return await isAccepted(other.url, cookie);
+        return await isAccepted(otherReplica.url, cookie);
       } finally {
-        await other.stop();
+        await otherReplica.stop();
       }
     },
   },
@@ -79,9 +79,9 @@ export const sessionAttacks: Attack[] = [
         'the stream to end or to show the later change',
         () => stream.ended() || stream.text().includes(name),
       );
-      const leaked = stream.text().includes(name);
+      const isLeaked = stream.text().includes(name);
       stream.close();
-      return leaked;
+      return isLeaked;
     },
   },
   {
@@ -119,7 +119,7 @@ export const sessionAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/http/auth.ts',
-        find: 'services.tokenFailures.failed(sourceNetwork(request))',
+        find: 'services.tokenFailures.countFailure(sourceNetwork(request))',
         replace: 'undefined',
       },
     ],
@@ -152,10 +152,10 @@ export const plantedCookieAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const { status, headers } = await callRoute(server.url, 'session-create', { body: { token: server.token } });
-      const own = cookieOf(headers);
-      if (status !== 201 || !own.startsWith('__Host-') || !(await isAccepted(server.url, own)))
-        throw new Error(`no session over TLS: ${status} ${own}`);
-      return isAccepted(server.url, own.replace('__Host-', ''));
+      const ownCookie = cookieOf(headers);
+      if (status !== 201 || !ownCookie.startsWith('__Host-') || !(await isAccepted(server.url, ownCookie)))
+        throw new Error(`no session over TLS: ${status} ${ownCookie}`);
+      return isAccepted(server.url, ownCookie.replace('__Host-', ''));
     },
   },
 ];

@@ -22,10 +22,10 @@ export const bootReportAttacks: Attack[] = [
     async succeeds(server) {
       const machine = await startMachine(server.url, await createPoolToJoin(server, 'boot-report'));
       const report = { raw: openStages + finishedStages, headers: { 'content-type': 'text/plain' } };
-      const spent = await cpuSpentOn(server.pid, async () => {
+      const cpuSeconds = await cpuSpentOn(server.pid, async () => {
         for (let sent = 0; sent < repeats; sent++) await machine.call('agent-boot', {}, report);
       });
-      return spent > maxCpuSeconds;
+      return cpuSeconds > maxCpuSeconds;
     },
   },
 ];

@@ -17,12 +17,14 @@ export const concurrentWriteAttacks: Attack[] = [
         ...{ at, layer: 'node', kind: 'disk.read', summary: 'x'.repeat(200) },
       }));
       const bearer = machine.credential;
-      const open = Array.from({ length: 200 }, () => openSlowBody(server.url, 'agent-evidence', { facts }, { bearer }));
-      await Promise.all(open.map(({ arrived }) => arrived));
+      const slowBodies = Array.from({ length: 200 }, () =>
+        openSlowBody(server.url, 'agent-evidence', { facts }, { bearer }),
+      );
+      await Promise.all(slowBodies.map(({ arrived }) => arrived));
       // The answer to this request shows that the earlier ones were admitted or refused.
       await machine.call('agent-task-keys');
-      for (const each of open) each.finish();
-      await Promise.all(open.map(({ replied }) => replied));
+      for (const each of slowBodies) each.finish();
+      await Promise.all(slowBodies.map(({ replied }) => replied));
       return (await countEvidenceOfMachine(server, machine)).rows > 800;
     },
   },

@@ -46,7 +46,9 @@ const explain = ({ client }: SpawnedServer, { node_id }: Machine) =>
 export const forgedFactAttacks: Attack[] = [
   {
     name: 'posts a fact shaped like a row change, so that the secret in it is stored in plain text',
-    without: [{ file: 'src/store/pg/redacted-rows.ts', find: 'if (!describesRow(fact)) return kept;', replace: '' }],
+    without: [
+      { file: 'src/store/pg/redacted-rows.ts', find: 'if (!describesRow(fact)) return redacted;', replace: '' },
+    ],
     async succeeds(server) {
       const machine = await startReadyMachine(server, 'unredacted');
       const key = 'AKIAQ3EGRIVNXUJ7WZ5T';
@@ -54,11 +56,11 @@ export const forgedFactAttacks: Attack[] = [
       const data = { set: { note: `aws ${key}` } };
       if (!(await post(machine, { ...refusedBeat, kind, data }))) throw new Error('an ordinary fact was refused');
       const params = { id: machine.node_id };
-      const stored = await until('the fact', async () => {
+      const storedFact = await until('the fact', async () => {
         const { items } = await server.client.call('node-timeline', { params, query: {} });
         return items.find((fact) => fact.kind === kind);
       });
-      return JSON.stringify(stored.data).includes(key);
+      return JSON.stringify(storedFact.data).includes(key);
     },
   },
   {

@@ -29,14 +29,14 @@ async function startServingMachine({ client, url }: SpawnedServer, pool: string)
  * without it, the change is not signed.
  */
 async function changeKey(machine: Machine, pickKey?: (former: string, next: string) => string): Promise<void> {
-  const former = machine.private_key;
-  const next = newKeyPair();
-  const [former_public_key, agent_public_key] = [publicKeyOf(former), publicKeyOf(next)];
+  const formerKey = machine.private_key;
+  const nextKey = newKeyPair();
+  const [former_public_key, agent_public_key] = [publicKeyOf(formerKey), publicKeyOf(nextKey)];
   const { node_instance_id } = machine;
   const body = keyChangeBody({ node_instance_id, former_public_key, agent_public_key });
-  const key_change = pickKey && { key_change: { signature: signatureOf(pickKey(former, next), body) } };
+  const key_change = pickKey && { key_change: { signature: signatureOf(pickKey(formerKey, nextKey), body) } };
   await machine.call('agent-register', { body: { version: 'test', agent_public_key, ...key_change } });
-  machine.private_key = next;
+  machine.private_key = nextKey;
 }
 
 /**
@@ -102,7 +102,7 @@ export const replacedKeyAttacks: Attack[] = [
     without: [
       {
         file: 'src/operations/actions/accept-key.ts',
-        find: 'requireSeenKey(acting.request.fingerprint, fingerprint);',
+        find: 'requireSeenKey(context.request.fingerprint, fingerprint);',
         replace: '',
       },
     ],

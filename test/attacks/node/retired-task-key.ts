@@ -48,7 +48,7 @@ export const retiredTaskKeyAttacks: Attack[] = [
       const { token: join_token = '' } = await client.call('join-token-create', { params: { pool } });
       const machine = await startMachine(url, { join_token, name: 'victim' });
       const { kid, private_key } = await copyTaskKey(server);
-      const rotated = await client.call('task-key-rotate', {});
+      const rotation = await client.call('task-key-rotate', {});
       const taskKeys = async () => {
         const answer = await machine.call('agent-task-keys');
         if (answer.status !== 200) throw new Error(`the machine got no keys: ${answer.text}`);
@@ -56,9 +56,9 @@ export const retiredTaskKeyAttacks: Attack[] = [
       };
       // The replica reloads the keys when it reads the fact `task_key.rotated`. An open transaction
       // in any database of the same PostgreSQL server delays that.
-      const isKnown = async () => (await taskKeys()).some(({ kid }) => kid === rotated.kid);
+      const isKnown = async () => (await taskKeys()).some(({ kid }) => kid === rotation.kid);
       await until('the server to know the new key', isKnown, { seconds: 60 });
-      const isRetired = () => systemClock.nowMs() > Date.parse(rotated.former_accepted_until);
+      const isRetired = () => systemClock.nowMs() > Date.parse(rotation.former_accepted_until);
       await until('the key to be retired', isRetired, { seconds: 30 });
       const keys = await taskKeys();
       const { node_id, node_instance_id } = machine;
@@ -76,8 +76,8 @@ export const retiredTaskKeyAttacks: Attack[] = [
         expires_at: moment(now_ms + 60_000).toISOString(),
         kid,
       };
-      const forged: SignedTask = { ...task, signature: signatureOf(private_key, task) };
-      return refusalOf(forged, { keys, node_id, node_instance_id, now_ms, knowsType: () => true }) === null;
+      const forgedTask: SignedTask = { ...task, signature: signatureOf(private_key, task) };
+      return refusalOf(forgedTask, { keys, node_id, node_instance_id, now_ms, knowsType: () => true }) === null;
     },
   },
 ];

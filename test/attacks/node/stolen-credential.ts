@@ -15,10 +15,10 @@ async function startVictim({ client, url }: SpawnedServer, pool: string) {
   return startMachine(url, { join_token, name: 'victim' }, { rotates_credential: true });
 }
 
-/** Here credentials are valid for a day. */
+/** In these tests credentials are valid for a day. */
 export const oldCredentialAttacks: Attack[] = [
   {
-    name: 'ageing: beats with an old credential right after the server starts',
+    name: 'ageing: sends heartbeats with an old credential right after the server starts',
     without: [
       {
         file: 'src/api/http/credential-age.ts',
@@ -55,7 +55,7 @@ export const stolenCredentialAttacks: Attack[] = [
     },
   },
   {
-    name: 'ageing: beats with a stolen credential after its lifetime',
+    name: 'ageing: sends heartbeats with a stolen credential after its lifetime',
     without: [
       {
         file: 'src/api/http/auth.ts',
@@ -86,8 +86,8 @@ export const stolenCredentialAttacks: Attack[] = [
       const machine = await startVictim(server, 'registered-late');
       const expiresMs = Date.parse(machine.credential_expires_at ?? '');
       const answer = await until('an answer after the expiry of the credential', async () => {
-        const registered = await machine.call('agent-register', { body: { version: 'test' } });
-        return Date.parse(registered.headers.get('date') ?? '') > expiresMs + 1000 ? registered : undefined;
+        const registration = await machine.call('agent-register', { body: { version: 'test' } });
+        return Date.parse(registration.headers.get('date') ?? '') > expiresMs + 1000 ? registration : undefined;
       });
       return answer.status === 200;
     },

@@ -56,13 +56,13 @@ export const changedEvidenceAttacks: Attack[] = [
     async succeeds(server) {
       const params = await createCertifiedRelease(server, 'backdated');
       const certificate = await requestCertificateAfter(server, params, async (dba) => {
-        const earlier = '2020-01-01T00:00:00.000Z';
+        const earlierTime = '2020-01-01T00:00:00.000Z';
         await dba.query(
           `update evidence set data = jsonb_set(data, '{set,released_at}', to_jsonb($2::text))
            where allocation_id = $1 and kind = 'allocation.released'`,
-          [params.id, earlier],
+          [params.id, earlierTime],
         );
-        await dba.query('update allocations set released_at = $2 where allocation_id = $1', [params.id, earlier]);
+        await dba.query('update allocations set released_at = $2 where allocation_id = $1', [params.id, earlierTime]);
       });
       return certificate?.released_at === '2020-01-01T00:00:00.000Z';
     },

@@ -165,7 +165,7 @@ export const poolFieldAttacks: Attack[] = [
     without: [
       {
         file: privilegedFile,
-        find: "ec2('iam_instance_profile', 'iam_instance_profiles', 'it gives the machines an IAM role'),",
+        find: "ec2Field('iam_instance_profile', 'iam_instance_profiles', 'it gives the machines an IAM role'),",
         replace: '',
       },
     ],
@@ -188,7 +188,7 @@ export const poolFieldAttacks: Attack[] = [
     without: [
       {
         file: privilegedFile,
-        find: "ec2('subnet_id', 'subnet_ids', 'it decides which network the machines are in'),",
+        find: "ec2Field('subnet_id', 'subnet_ids', 'it decides which network the machines are in'),",
         replace: '',
       },
     ],
@@ -199,7 +199,7 @@ export const poolFieldAttacks: Attack[] = [
     without: [
       {
         file: privilegedFile,
-        find: "{ driver: 'local', path: ['spec'], allowed_by: null, reason: onThisHost },",
+        find: "{ driver: 'local', path: ['spec'], allowed_by: null, reason: runsOnThisHostReason },",
         replace: '',
       },
     ],

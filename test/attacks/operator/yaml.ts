@@ -20,7 +20,7 @@ async function putYaml(server: SpawnedServer, shape: string, bytes: number) {
   return () => send(server.url, 'PUT', '/v1/pools/hostile', { ...request, bearer: token ?? '' });
 }
 
-async function cpuSecondsFor(server: SpawnedServer, shape: string, bytes: number, times: number): Promise<number> {
+async function measureCpuSeconds(server: SpawnedServer, shape: string, bytes: number, times: number): Promise<number> {
   const put = await putYaml(server, shape, bytes);
   return cpuSpentOn(server.pid, async () => {
     for (let count = 0; count < times; count++) {
@@ -39,12 +39,12 @@ export const yamlAttacks: Attack[] = [
   {
     name: 'freezes the server with a YAML pool of many keys',
     without: [sizeLimit, tokenLimit, { file: yamlFile, find: 'uniqueKeys: false', replace: 'uniqueKeys: true' }],
-    succeeds: async (server) => (await cpuSecondsFor(server, 'many keys', 120_000, 1)) > maxCpuSeconds,
+    succeeds: async (server) => (await measureCpuSeconds(server, 'many keys', 120_000, 1)) > maxCpuSeconds,
   },
   {
     name: 'freezes the server with a YAML pool of many errors',
     without: [sizeLimit, tokenLimit, { file: yamlFile, find: 'prettyErrors: false', replace: 'prettyErrors: true' }],
-    succeeds: async (server) => (await cpuSecondsFor(server, 'closing brackets', 90_000, 1)) > maxCpuSeconds,
+    succeeds: async (server) => (await measureCpuSeconds(server, 'closing brackets', 90_000, 1)) > maxCpuSeconds,
   },
   {
     name: 'sends a YAML pool larger than the limit',
@@ -60,9 +60,9 @@ export const yamlAttacks: Attack[] = [
     async succeeds(server) {
       // Small bodies cost too little for an absolute limit, so this compares with harmless bodies
       // of the same size.
-      await cpuSecondsFor(server, 'a long scalar', 30_000, 10);
-      const harmless = await cpuSecondsFor(server, 'a long scalar', 30_000, 30);
-      return (await cpuSecondsFor(server, 'closing brackets', 30_000, 30)) > 10 * harmless;
+      await measureCpuSeconds(server, 'a long scalar', 30_000, 10);
+      const harmless = await measureCpuSeconds(server, 'a long scalar', 30_000, 30);
+      return (await measureCpuSeconds(server, 'closing brackets', 30_000, 30)) > 10 * harmless;
     },
   },
 ];

@@ -25,9 +25,9 @@ const credentialCheck: SourceEdit[] = [
   },
   {
     file: 'src/store/agents/sessions/agent-sessions.ts',
-    find: '    renew,\n    async whyFenced(id) {\n',
+    find: '    renew,\n    async forgetFenced(id) {\n',
     replace:
-      '    renew,\n    findInstance: async (id: any) => remember((await readById(id)) as never),\n    async whyFenced(id) {\n',
+      '    renew,\n    findInstance: async (id: any) => remember((await readById(id)) as never),\n    async forgetFenced(id) {\n',
   },
 ];
 
@@ -41,7 +41,7 @@ async function createVictimAndToken(server: SpawnedServer, pool: string): Promis
   return { victim, token };
 }
 
-const statusOf = async ({ client }: SpawnedServer, { node_id }: Machine) =>
+const readStatus = async ({ client }: SpawnedServer, { node_id }: Machine) =>
   (await client.call('node-get', { params: { id: node_id } })).status;
 
 export const unprovenBeatAttacks: Attack[] = [
@@ -52,7 +52,7 @@ export const unprovenBeatAttacks: Attack[] = [
       const { victim, token } = await createVictimAndToken(server, 'named-by-post');
       const beats = [{ node_instance_id: victim.node_instance_id, status: 'stopping' }];
       await callRoute(server.url, 'agent-heartbeats', { body: { beats } }, { bearer: token });
-      return (await statusOf(server, victim)) === 'offline';
+      return (await readStatus(server, victim)) === 'offline';
     },
   },
   {
@@ -65,7 +65,7 @@ export const unprovenBeatAttacks: Attack[] = [
       stream.send({ seq: 1, beats });
       await until('the answer', () => stream.frames.length > 0);
       stream.socket.close(1000);
-      return (await statusOf(server, victim)) === 'degraded';
+      return (await readStatus(server, victim)) === 'degraded';
     },
   },
   {

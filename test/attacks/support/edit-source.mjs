@@ -17,9 +17,9 @@ function applyEdit(source, { file, find, replace }) {
 
 registerHooks({
   load(url, context, nextLoad) {
-    const loaded = nextLoad(url, context);
-    const own = edits.filter(({ file }) => url === root + file);
-    if (own.length === 0) return loaded;
-    return { ...loaded, source: own.reduce(applyEdit, String(loaded.source)) };
+    const loadedModule = nextLoad(url, context);
+    const fileEdits = edits.filter(({ file }) => url === root + file);
+    if (fileEdits.length === 0) return loadedModule;
+    return { ...loadedModule, source: fileEdits.reduce(applyEdit, String(loadedModule.source)) };
   },
 });

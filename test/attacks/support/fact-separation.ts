@@ -7,7 +7,7 @@ import type { SourceEdit } from './attack.ts';
 export const reservedKinds: SourceEdit[] = [
   {
     file: 'src/contract/evidence/evidence-kinds.ts',
-    find: '(kind: string): boolean => reserved.has(nounOf(kind));',
+    find: '(kind: string): boolean => reservedNounSet.has(nounOf(kind));',
     replace: '(_kind: string): boolean => false;',
   },
 ];

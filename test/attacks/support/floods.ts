@@ -64,9 +64,9 @@ export async function countRefused(
   times: number,
   call: (index: number) => Promise<{ status: number }>,
 ): Promise<number> {
-  let refused = 0;
-  for (let index = 0; index < times; index++) if ((await call(index)).status === 429) refused++;
-  return refused;
+  let refusedCount = 0;
+  for (let index = 0; index < times; index++) if ((await call(index)).status === 429) refusedCount++;
+  return refusedCount;
 }
 
 /**

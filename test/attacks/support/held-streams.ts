@@ -8,18 +8,18 @@ export interface HeldStreams {
   close(): void;
 }
 
-const atOnce = 20;
+const batchSize = 20;
 
 /** With `cursor`, the streams resume there and the client reads nothing that it receives. */
 export async function holdStreams(url: string, token: string, max: number, cursor?: string): Promise<HeldStreams> {
-  const open = new Set<{ destroy(): void }>();
-  let refused: number | null = null;
+  const openRequests = new Set<{ destroy(): void }>();
+  let refusalStatus: number | null = null;
   const openOne = () =>
     new Promise<void>((resolve, reject) => {
       const headers = { authorization: `Bearer ${token}`, ...(cursor && { 'last-event-id': cursor }) };
       const outgoing = request(`${url}/v1/stream`, { headers, agent: false }, (reply) => {
-        if (reply.statusCode === 200) open.add(outgoing);
-        else refused ??= reply.statusCode ?? 0;
+        if (reply.statusCode === 200) openRequests.add(outgoing);
+        else refusalStatus ??= reply.statusCode ?? 0;
         if (cursor === undefined || reply.statusCode !== 200) reply.resume();
         reply.on('error', () => {});
         resolve();
@@ -27,13 +27,13 @@ export async function holdStreams(url: string, token: string, max: number, curso
       outgoing.on('error', reject);
       outgoing.end();
     });
-  for (let started = 0; started < max && refused === null; started += atOnce)
-    await Promise.all(Array.from({ length: Math.min(atOnce, max - started) }, openOne));
+  for (let startedCount = 0; startedCount < max && refusalStatus === null; startedCount += batchSize)
+    await Promise.all(Array.from({ length: Math.min(batchSize, max - startedCount) }, openOne));
   return {
-    opened: open.size,
-    refused,
+    opened: openRequests.size,
+    refused: refusalStatus,
     close() {
-      for (const each of open) each.destroy();
+      for (const each of openRequests) each.destroy();
     },
   };
 }

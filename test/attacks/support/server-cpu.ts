@@ -16,7 +16,7 @@ function cpuSeconds(pid: number): number {
 
 /** The CPU time that the server spent while `work` ran. */
 export async function cpuSpentOn(pid: number, work: () => Promise<unknown>): Promise<number> {
-  const before = cpuSeconds(pid);
+  const secondsBefore = cpuSeconds(pid);
   await work();
-  return cpuSeconds(pid) - before;
+  return cpuSeconds(pid) - secondsBefore;
 }

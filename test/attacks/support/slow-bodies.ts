@@ -32,9 +32,9 @@ export function openSlowBody(url: string, name: OperationName, body: unknown, se
   const text = JSON.stringify(body);
   let status: number | null = null;
   let outgoing: ClientRequest | undefined;
-  let headersRead = () => {};
+  let markArrived = () => {};
   const continued = new Promise<void>((resolve) => {
-    headersRead = resolve;
+    markArrived = resolve;
   });
   const replied = new Promise<number>((resolve) => {
     outgoing = request(
@@ -46,7 +46,8 @@ export function openSlowBody(url: string, name: OperationName, body: unknown, se
         headers: {
           'content-type': 'application/json',
           'content-length': Buffer.byteLength(text),
-          // The server answers this before the body, which shows that the request has arrived.
+          // The server sends `100 Continue` before it reads the body, so the client learns that the
+          // headers have arrived.
           expect: '100-continue',
           ...(sender.bearer && { authorization: `Bearer ${sender.bearer}` }),
           ...sender.headers,
@@ -59,7 +60,7 @@ export function openSlowBody(url: string, name: OperationName, body: unknown, se
         resolve(status);
       },
     );
-    outgoing.on('continue', headersRead);
+    outgoing.on('continue', markArrived);
     outgoing.on('error', () => {
       status ??= 0;
       resolve(status);

@@ -24,15 +24,15 @@ export const concurrentWriteAttacks: Attack[] = [
       const facts = Array.from({ length: 10 }, () => ({
         ...{ layer: 'operator', kind: 'rush.done', summary: 'x'.repeat(200), allocation_id },
       }));
-      const open = Array.from({ length: 200 }, () =>
+      const slowBodies = Array.from({ length: 200 }, () =>
         openSlowBody(server.url, 'evidence-create', { facts }, { bearer }),
       );
-      await Promise.all(open.map(({ arrived }) => arrived));
+      await Promise.all(slowBodies.map(({ arrived }) => arrived));
       // This request waits for the store after the earlier ones, so its answer shows that they were
       // admitted or refused.
       await callRoute(server.url, 'allocation-list', {}, { bearer });
-      for (const each of open) each.finish();
-      await Promise.all(open.map(({ replied }) => replied));
+      for (const each of slowBodies) each.finish();
+      await Promise.all(slowBodies.map(({ replied }) => replied));
       return (await countEvidence(server, "kind = 'rush.done'")).rows > 400;
     },
   },

@@ -21,9 +21,9 @@ export const floodAttacks: Attack[] = [
     name: 'fills the store with facts about its allocation',
     without: writeAdmission,
     async succeeds(server) {
-      await createPoolWithToken(server, 'told-pool');
-      const bearer = await createTenantToken(server, 'told');
-      const { body } = await allocate(server, bearer, 'told-pool', 'one');
+      await createPoolWithToken(server, 'facts-pool');
+      const bearer = await createTenantToken(server, 'facts');
+      const { body } = await allocate(server, bearer, 'facts-pool', 'one');
       const { allocation_id } = body.allocation as { allocation_id: string };
       const facts = Array.from({ length: 200 }, () => ({
         ...{ layer: 'operator', kind: 'deploy.done', summary: 'x'.repeat(400), allocation_id },
@@ -38,8 +38,8 @@ export const floodAttacks: Attack[] = [
     async succeeds(server) {
       await createPoolWithToken(server, 'greedy-pool');
       const bearer = await createTenantToken(server, 'greedy');
-      const refused = await countRefused(60, (index) => allocate(server, bearer, 'greedy-pool', `claim-${index}`));
-      return refused === 0;
+      const refusedCount = await countRefused(60, (index) => allocate(server, bearer, 'greedy-pool', `claim-${index}`));
+      return refusedCount === 0;
     },
   },
   {
@@ -73,10 +73,10 @@ export const floodAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const bearer = await createTenantToken(server, 'asking');
-      const refused = await countRefused(600, () =>
+      const refusedCount = await countRefused(600, () =>
         callRoute(server.url, 'allocation-list', { query: { limit: 1 } }, { bearer }),
       );
-      return refused === 0;
+      return refusedCount === 0;
     },
   },
   {
@@ -108,10 +108,10 @@ export const floodAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const token = await createTenantToken(server, 'signing-in');
-      const refused = await countRefused(40, () => callRoute(server.url, 'session-create', { body: { token } }));
-      const other = await callRoute(server.url, 'session-create', { body: { token: server.token } });
-      if (other.status !== 201) throw new Error(`another token cannot sign in: ${other.status}`);
-      return refused === 0;
+      const refusedCount = await countRefused(40, () => callRoute(server.url, 'session-create', { body: { token } }));
+      const otherSignIn = await callRoute(server.url, 'session-create', { body: { token: server.token } });
+      if (otherSignIn.status !== 201) throw new Error(`another token cannot sign in: ${otherSignIn.status}`);
+      return refusedCount === 0;
     },
   },
 ];
@@ -127,18 +127,20 @@ export const crowdFloodAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/limits/quotas/write-limits.ts',
-        find: '[...writer.draws, everybody]',
-        replace: '[...writer.draws]',
+        find: '[...writer.allowances, everybody]',
+        replace: '[...writer.allowances]',
       },
     ],
     async succeeds(server) {
       await createPoolWithToken(server, 'crowded-pool');
-      let refused = 0;
+      let refusedCount = 0;
       for (const tenant of ['crowd-1', 'crowd-2', 'crowd-3', 'crowd-4', 'crowd-5']) {
         const bearer = await createTenantToken(server, tenant);
-        refused += await countRefused(10, (index) => allocate(server, bearer, 'crowded-pool', `${tenant}-${index}`));
+        refusedCount += await countRefused(10, (index) =>
+          allocate(server, bearer, 'crowded-pool', `${tenant}-${index}`),
+        );
       }
-      return refused === 0;
+      return refusedCount === 0;
     },
   },
 ];

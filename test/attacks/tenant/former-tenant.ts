@@ -74,8 +74,8 @@ export const formerTenantAttacks: Attack[] = [
     async succeeds(server) {
       const token = await createTenantToken(server, 'mover');
       const machine = await startMachineInNewPool(server, 'moved-from');
-      const former = await allocate(server, token, 'moved-from');
-      await release(server, token, former, machine);
+      const formerAllocation = await allocate(server, token, 'moved-from');
+      await release(server, token, formerAllocation, machine);
       await startMachineInNewPool(server, 'moved-to');
       const { allocation_id } = await allocate(server, token, 'moved-to');
       return post(server, token, fact('ingress.seen', { allocation_id, node_id: machine.node_id }));

@@ -42,7 +42,7 @@ async function searchConcurrently(server: SpawnedServer, { node_id }: Machine, b
  */
 async function followConcurrently(server: SpawnedServer, { node_id }: Machine, bearers: string[], each: number) {
   const pendingCalls = new AbortController();
-  let answered = 0;
+  let answeredCount = 0;
   let isRefused = false;
   for (const bearer of bearers)
     for (let count = 0; count < each; count++)
@@ -51,11 +51,14 @@ async function followConcurrently(server: SpawnedServer, { node_id }: Machine, b
         signal: pendingCalls.signal,
       })
         .then(({ status }) => {
-          answered++;
+          answeredCount++;
           isRefused ||= status === 429;
         })
         .catch(() => undefined);
-  await until('a call to be refused, or all to be answered', () => isRefused || answered === bearers.length * each);
+  await until(
+    'a call to be refused, or all to be answered',
+    () => isRefused || answeredCount === bearers.length * each,
+  );
   pendingCalls.abort();
   return !isRefused;
 }

@@ -40,7 +40,11 @@ export const secretGuessAttacks: Attack[] = [
   {
     name: 'secrets: confirms a guess at a short secret in a fact about its machine',
     without: [
-      { file: 'src/contract/security/secret-values.ts', find: 'shortestSecret = 16;', replace: 'shortestSecret = 8;' },
+      {
+        file: 'src/contract/security/secret-values.ts',
+        find: 'minSecretLength = 16;',
+        replace: 'minSecretLength = 8;',
+      },
     ],
     async succeeds(server) {
       const value = `pin-${randomBytes(3).toString('hex')}`;
@@ -48,11 +52,11 @@ export const secretGuessAttacks: Attack[] = [
       const machine = await startMachine(server.url, await createPoolToJoin(server, 'guesses-facts'));
       const fact = { at: '2030-01-01T00:00:00Z', layer: 'node', kind: 'app.guess', summary: `is it ${value} perhaps` };
       await machine.call('agent-evidence', { body: { facts: [fact] } });
-      const stored = await until('the fact', async () => {
+      const storedFact = await until('the fact', async () => {
         const { items } = await server.client.call('node-timeline', { params: { id: machine.node_id }, query: {} });
         return items.find(({ kind }) => kind === 'app.guess');
       });
-      return !stored.summary.includes(value);
+      return !storedFact.summary.includes(value);
     },
   },
 ];

@@ -78,7 +78,7 @@ export const tenantSessionAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/http/auth.ts',
-        find: 'services.tokenFailures.failed(sourceNetwork(request))',
+        find: 'services.tokenFailures.countFailure(sourceNetwork(request))',
         replace: 'undefined',
       },
     ],

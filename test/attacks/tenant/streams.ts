@@ -10,13 +10,13 @@ import { createTenantToken } from '../support/tenancy.ts';
 
 const placesFile = 'src/api/limits/held/places.ts';
 /** A number may occur several times in the file, so the edit replaces the whole line of limits. */
-const shareLimit = (line: string, find: string, replace: string): SourceEdit[] => {
+const editLimit = (line: string, find: string, replace: string): SourceEdit[] => {
   if (!line.includes(find)) throw new Error(`${find} is not in ${line}`);
   return [{ file: placesFile, find: line, replace: line.replace(find, replace) }];
 };
-const streams = 'total: 1_200, all_tenants: 800, one_tenant: 300, one_token: 200';
-const streamsKept = 'kept: 200, few: 10';
-const catchUps = 'total: 12, all_tenants: 8, one_tenant: 4, one_token: 3';
+const streamLimits = 'total: 1_200, all_tenants: 800, one_tenant: 300, one_token: 200';
+const streamReserve = 'reserved: 200, few: 10';
+const catchUpLimits = 'total: 12, all_tenants: 8, one_tenant: 4, one_token: 3';
 
 const countOpened = (held: HeldStreams[]) => held.reduce((sum, { opened }) => sum + opened, 0);
 const closeAll = (held: HeldStreams[]) => {
@@ -56,7 +56,7 @@ async function createLongHistory(server: SpawnedServer, tenant: string): Promise
 export const streamAttacks: Attack[] = [
   {
     name: 'holds more event streams than one token may',
-    without: shareLimit(streams, 'one_token: 200', 'one_token: 1_200'),
+    without: editLimit(streamLimits, 'one_token: 200', 'one_token: 1_200'),
     async succeeds(server) {
       const held = await holdStreams(server.url, await createTenantToken(server, 'crowd', 'crowd-of-one'), 220);
       held.close();
@@ -65,7 +65,7 @@ export const streamAttacks: Attack[] = [
   },
   {
     name: 'holds more event streams than one tenant may, with several tokens',
-    without: shareLimit(streams, 'one_tenant: 300', 'one_tenant: 1_200'),
+    without: editLimit(streamLimits, 'one_tenant: 300', 'one_tenant: 1_200'),
     async succeeds(server) {
       const held = await openForTenants(server, ['crowd'], 360);
       closeAll(held);
@@ -74,7 +74,7 @@ export const streamAttacks: Attack[] = [
   },
   {
     name: 'takes all event streams for tenants, together with two other tenants',
-    without: shareLimit(streamsKept, 'kept: 200', 'kept: 0'),
+    without: editLimit(streamReserve, 'reserved: 200', 'reserved: 0'),
     async succeeds(server) {
       const held = await openForTenants(server, ['crowd-1', 'crowd-2', 'crowd-3'], 300);
       const latecomer = await holdStreams(server.url, await createTenantToken(server, 'latecomer'), 5);
@@ -84,7 +84,7 @@ export const streamAttacks: Attack[] = [
   },
   {
     name: "takes the event streams for the fleet's operators, together with other tenants",
-    without: shareLimit(streams, 'all_tenants: 800', 'all_tenants: 1_400'),
+    without: editLimit(streamLimits, 'all_tenants: 800', 'all_tenants: 1_400'),
     async succeeds(server) {
       const held = await openForTenants(server, ['crowd-4', 'crowd-5', 'crowd-6', 'crowd-7'], 300);
       const admin = await holdStreams(server.url, server.token, 1);
@@ -94,7 +94,7 @@ export const streamAttacks: Attack[] = [
   },
   {
     name: 'reads more long histories at once than one token may',
-    without: shareLimit(catchUps, 'one_token: 3', 'one_token: 100'),
+    without: editLimit(catchUpLimits, 'one_token: 3', 'one_token: 100'),
     async succeeds(server) {
       const held = await holdStreams(server.url, await createLongHistory(server, 'reader'), 4, '0-0');
       held.close();
@@ -103,7 +103,7 @@ export const streamAttacks: Attack[] = [
   },
   {
     name: 'reads more long histories at once than one tenant may, with several tokens',
-    without: shareLimit(catchUps, 'one_tenant: 4', 'one_tenant: 100'),
+    without: editLimit(catchUpLimits, 'one_tenant: 4', 'one_tenant: 100'),
     async succeeds(server) {
       const bearer = await createLongHistory(server, 'readers');
       const other = await createTenantToken(server, 'readers', 'readers-2');

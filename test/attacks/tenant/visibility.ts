@@ -60,9 +60,9 @@ const formerTenantAttack = (name: string, route: OperationName, defence: SourceE
     const machine: Machine = await startMachineInNewPool(server, pool);
     const { allocation_id: id } = await allocate(server, former, pool);
     await server.as(former).call('allocation-release', { params: { id } });
-    const released = async () =>
+    const isReleased = async () =>
       (await server.as(former).call('allocation-get', { params: { id } })).status === 'released';
-    await machine.work(released);
+    await machine.work(isReleased);
     await allocate(server, next, pool);
     const secret = `said-in-${pool}`;
     await machine.log(1, secret);
@@ -91,10 +91,10 @@ async function streamShows(server: SpawnedServer, name: string, query: string): 
   const victim = await createServedTenant(server, `${name}-a`);
   const attacker = await createServedTenant(server, `${name}-b`);
   const open = () => openEvents(server.url, attacker.token, query);
-  const early = query.includes('cursor') ? undefined : await open();
+  const earlyReader = query.includes('cursor') ? undefined : await open();
   await stateFact(server, victim, `secret-of-${name}`);
   await stateFact(server, attacker, `end-of-${name}`);
-  const reader = early ?? (await open());
+  const reader = earlyReader ?? (await open());
   await reader.waitFor('its own fact', ({ data }) => data.summary === `end-of-${name}`);
   await reader.close();
   return reader.events.some(({ data }) => data.summary === `secret-of-${name}`);

@@ -10,7 +10,7 @@ export const joinTokenHolder: Attacker = {
       shown_by: test('test/api/agents/agent-protocol.test.ts', 'by join token is limited in uses and time'),
     },
     {
-      says: 'Speak for AgentField machines of that pool from their own endpoint: that protocol has no credential.',
+      says: 'Act as AgentField machines of that pool from the endpoint of those machines: that protocol has no credential.',
       shown_by: test(
         'test/api/compat/returns.test.ts',
         'with limited uses is accepted only for the machines that joined with it',
@@ -38,7 +38,7 @@ export const joinTokenHolder: Attacker = {
       ],
     },
     {
-      says: 'Keep the name of a live AgentField process that names itself, push that process out of memory, or forge the source address in the finding.',
+      says: 'Keep the name of a live AgentField process that sends an `instance_id`, make the server forget that process, or forge the source address in the finding.',
       shown_by: attack('join-token-holder/live-names')(
         'takes the name of a live AgentField process and keeps the name',
         'takes the name of a live AgentField process by registering without an instance id',
@@ -64,7 +64,7 @@ export const joinTokenHolder: Attacker = {
       ),
     },
     {
-      says: 'Ask so often through a foreign protocol that others wait.',
+      says: 'Call a foreign protocol so often that others have to wait.',
       shown_by: attack('join-token-holder/request-rates')(
         'lists the AgentField machines of its pool without a rate limit',
         'looks up unknown AgentField machines without a rate limit',

@@ -13,7 +13,7 @@ export const nobody: Attacker = {
     },
     {
       says: 'Cause audit entries that name its address.',
-      shown_by: authorization('records every denial in the audit, with actor and operation'),
+      shown_by: authorization('records every denial in the audit, with its operation and code'),
     },
   ],
   cannot: [

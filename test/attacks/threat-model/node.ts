@@ -6,14 +6,14 @@ export const node: Attacker = {
   holds: 'the credential of one machine, or root on it',
   can: [
     {
-      says: 'Beat, report its health and boot, ship logs, and answer its tasks. All of it is marked as its statement.',
+      says: 'Send heartbeats, report its health and boot, ship logs, and answer its tasks. All of it is marked as said by the machine.',
       shown_by: test(
         'test/api/evidence/evidence.test.ts',
         'appear on the timelines of the ids they name, with their actor',
       ),
     },
     {
-      says: 'Lie about its own health. Rules decide by what the server hears and measures.',
+      says: 'Lie about its own health. Rules decide by what the server receives and measures.',
       shown_by: test(
         'test/api/agents/agent-protocol.test.ts',
         'that change a status are durable before they are answered',
@@ -22,7 +22,7 @@ export const node: Attacker = {
   ],
   cannot: [
     {
-      says: 'Speak as the control plane: in facts, explanations, verdicts or ways out.',
+      says: 'State something as the control plane: in facts, explanations, verdicts or ways out.',
       shown_by: attack('node/forged-facts')(
         'posts a fact of a kind reserved for the server',
         "makes an explanation blame a relay for the machine's silence",
@@ -65,9 +65,9 @@ export const node: Attacker = {
       says: 'Renew a stolen credential without the machine’s key, or use it beyond its lifetime.',
       shown_by: attack('node/stolen-credential')(
         'ageing: renews a stolen credential without the key',
-        'ageing: beats with a stolen credential after its lifetime',
+        'ageing: sends heartbeats with a stolen credential after its lifetime',
         'ageing: registers again with a stolen credential after its lifetime',
-        'ageing: beats with an old credential right after the server starts',
+        'ageing: sends heartbeats with an old credential right after the server starts',
       ),
     },
     {
@@ -96,9 +96,9 @@ export const node: Attacker = {
       ],
     },
     {
-      says: 'Speak for another machine, or after it was replaced.',
+      says: 'Act as another machine, or act after its machine was replaced.',
       shown_by: [
-        ...authorization('refuses callers that are not an unfenced machine'),
+        ...authorization('refuses every caller except an unfenced machine'),
         ...test('test/api/agents/agent-protocol.test.ts', 'refuses a replaced instance with instance_fenced'),
       ],
     },

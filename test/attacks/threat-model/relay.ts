@@ -6,13 +6,13 @@ export const relay: Attacker = {
   holds: 'a relay token of one pool, and the traffic that passes through it',
   can: [
     {
-      says: 'Pass on beats with the machines’ own credentials, delay them, or drop them.',
+      says: 'Pass on heartbeats with the machines’ own credentials, delay them, or drop them.',
       shown_by: test('test/api/relay/relay.test.ts', 'serves a real agent, from its registration to its goodbye'),
     },
   ],
   cannot: [
     {
-      says: 'Speak for a machine whose credential it does not have.',
+      says: 'Act as a machine whose credential it does not have.',
       shown_by: attack('relay/unproven-beats')(
         'takes a machine offline with a heartbeat that has no credential',
         'degrades a machine over the stream with a heartbeat that has no credential',

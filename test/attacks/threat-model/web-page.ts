@@ -7,7 +7,7 @@ export const webPage: Attacker = {
   can: [
     {
       says: 'Link to the console. The person lands there, and nothing happens by itself.',
-      shown_by: test('test/browser/sign-in.test.ts', 'never follows a link to another site'),
+      shown_by: test('test/browser/sign-in.test.ts', 'does not redirect to another site after sign-in'),
     },
   ],
   cannot: [

@@ -89,7 +89,7 @@ export async function signIn(page: Page, server: TestServer, path = '/'): Promis
 export async function navigateTo(page: Page, path: string): Promise<void> {
   const go = (address: string) => page.evaluate(`history.pushState({}, '', ${JSON.stringify(address)})`);
   await go('/nowhere');
-  await page.getByText('There is nothing at this address').first().waitFor();
+  await page.getByText('There is no page at this URL').first().waitFor();
   await go(path);
 }
 

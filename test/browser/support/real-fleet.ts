@@ -66,8 +66,17 @@ export async function startRealFleet(): Promise<RealFleet> {
       for (const pool of pools)
         for (const [i, zone] of zones.entries()) {
           const labels = { rack: `${zone}-${pool}` };
-          const after = existingPerPool + i * perPoolAndZone;
-          ids.push(...(await placeNodes(db, { pool, zone, labels, count: perPoolAndZone, after, since: createdAt })));
+          const placedCount = existingPerPool + i * perPoolAndZone;
+          ids.push(
+            ...(await placeNodes(db, {
+              pool,
+              zone,
+              labels,
+              count: perPoolAndZone,
+              after: placedCount,
+              since: createdAt,
+            })),
+          );
         }
       await storeHeartbeats(db, ids, heartbeat, now(systemClock));
       for (const table of ['nodes', 'instances', 'heartbeats']) await db.query(`vacuum (analyze) ${table}`);
@@ -87,8 +96,8 @@ export async function startRealFleet(): Promise<RealFleet> {
         const moves = Array.from({ length: Math.round((passedMs / 1000) * per_second) - changesMade }, nextMove);
         if (moves.length > 0) {
           const outcomes = await db.transaction((tx) => transition(tx, moves, now(systemClock), defaultEnvironment));
-          const refused = outcomes.find(({ moved }) => !moved);
-          if (refused && !refused.moved) throw new Error(`the transition was refused: ${refused.because}`);
+          const refusedMove = outcomes.find(({ moved }) => !moved);
+          if (refusedMove && !refusedMove.moved) throw new Error(`the transition was refused: ${refusedMove.because}`);
           changesMade += moves.length;
         }
         await pause(systemClock, tickMs);

@@ -51,8 +51,8 @@ interface AgentServices {
   upstream: Upstream;
 }
 
-const outcomeOf = (task: TaskRow, dirty: boolean) =>
-  task.type === 'release.clean' && dirty
+const outcomeOf = (task: TaskRow, isDirty: boolean) =>
+  task.type === 'release.clean' && isDirty
     ? { status: 'failed' as const, error: { code: 'disk_full', message: 'no space left on device' } }
     : {
         status: 'succeeded' as const,
@@ -61,7 +61,7 @@ const outcomeOf = (task: TaskRow, dirty: boolean) =>
 
 export function createAgents({ db, clock, environment, installation, beats, upstream }: AgentServices): Agents {
   const agents = new Map<string, Agent>();
-  const repaired = new Set<string>();
+  const repairedPools = new Set<string>();
 
   const addAgent = (id: string, pool: string, token: Agent['token']) => {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519');
@@ -91,17 +91,17 @@ export function createAgents({ db, clock, environment, installation, beats, upst
     if (outcome.fenced) agent.hasEnded = true;
   };
 
-  const runNextTask = (agent: Agent, status: NodeStatus, dirty: boolean) =>
+  const runNextTask = (agent: Agent, status: NodeStatus, isDirty: boolean) =>
     db.transaction(async (tx) => {
       if (!agent.node) return;
       const { node_instance_id } = agent.node;
       const at = now(clock);
-      const task = await leaseNext(tx, node_instance_id, at, isFenced(status));
+      const task = await leaseNext(tx, node_instance_id, at, isFenced(status) ? 'release' : 'all');
       if (!task) return;
-      const outcome = outcomeOf(task, dirty);
+      const outcome = outcomeOf(task, isDirty);
       const result = 'result' in outcome ? outcome.result : null;
-      const signed = canonicalJson({ task_id: task.task_id, node_instance_id, status: outcome.status, result });
-      const signature = sign(null, Buffer.from(signed), agent.key).toString('base64');
+      const signedText = canonicalJson({ task_id: task.task_id, node_instance_id, status: outcome.status, result });
+      const signature = sign(null, Buffer.from(signedText), agent.key).toString('base64');
       await answerTask(tx, task.task_id, node_instance_id, { ...outcome, signature }, at);
     });
 
@@ -129,7 +129,7 @@ export function createAgents({ db, clock, environment, installation, beats, upst
         const agent = agents.get(node_instance_id);
         if (agent && machine.state !== 'running') agent.hasEnded = true;
       }
-      const live = [...agents].filter(([, { hasEnded }]) => !hasEnded);
+      const liveAgents = [...agents].filter(([, { hasEnded }]) => !hasEnded);
       const rows = await db.query<{ id: NodeInstanceId; status: NodeStatus; tasks: number }>(
         `select node_instance_id as id, status,
            (
@@ -141,14 +141,15 @@ export function createAgents({ db, clock, environment, installation, beats, upst
       );
       const byInstance = new Map(rows.map((row) => [row.id, row]));
       await Promise.all(
-        live.map(async ([id, agent]) => {
+        liveAgents.map(async ([id, agent]) => {
           if (!agent.node) await registerAgent(agent);
           const row = agent.node && (byInstance.get(agent.node.node_instance_id) ?? { status: 'starting', tasks: 0 });
           if (!agent.node || !row) return;
           sendBeat(agent, agent.node.node_instance_id);
           await sendReport(agent, row.status as NodeStatus);
-          const dirty = upstream.machines.get(id as NodeInstanceId)?.behaviour === 'dirty' && !repaired.has(agent.pool);
-          if (row.tasks > 0) await runNextTask(agent, row.status as NodeStatus, dirty);
+          const isDirty =
+            upstream.machines.get(id as NodeInstanceId)?.behaviour === 'dirty' && !repairedPools.has(agent.pool);
+          if (row.tasks > 0) await runNextTask(agent, row.status as NodeStatus, isDirty);
         }),
       );
       await beats.flush();
@@ -157,6 +158,6 @@ export function createAgents({ db, clock, environment, installation, beats, upst
     kill(pool) {
       for (const agent of agents.values()) if (agent.pool === pool) agent.hasEnded = true;
     },
-    repair: (pool) => repaired.add(pool),
+    repair: (pool) => repairedPools.add(pool),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Runs cases in parallel, each in its own pool, until nothing changes any more, and returns the
- * outcome of each.
+ * Runs cases in parallel, each in its own pool, until all are settled or `maxTicks` have passed,
+ * and returns the outcome of each.
  */
 import { now } from '../../../src/base/clock.ts';
 import { newCorrelationId, newTokenId } from '../../../src/base/ids.ts';
@@ -11,6 +11,7 @@ import { wholeFleet } from '../../../src/lifecycle/visibility.ts';
 import { declarePool } from '../../../src/store/rows/pools.ts';
 import { createJoinToken } from '../../../src/store/rows/tokens.ts';
 import { openInvariantChecks, type Violation } from '../../properties/support/invariants.ts';
+import { privatePoolName } from '../../properties/support/pools.ts';
 import { heartbeat } from './agents.ts';
 import type { ArmedFault, FaultName, StepRecord } from './faults.ts';
 import { type BrokenParts, type OperationFixture, openOperationFixture, tickSeconds } from './operation-fixture.ts';
@@ -18,8 +19,8 @@ import type { WatchedRun } from './runs.ts';
 import type { CasePool, Request, Situation, View } from './situations.ts';
 import { readViews } from './views.ts';
 
-/** A fault, and the step that gets it. */
-export interface Target {
+/** A fault and the step to inject it into. */
+export interface FaultTarget {
   kind: string;
   /** Selects a run among the runs of this kind after the request, from 0. */
   ordinal: number;
@@ -30,35 +31,35 @@ export interface Target {
 export interface Case {
   situation: Situation;
   request: Request;
-  target?: Target;
+  target?: FaultTarget;
 }
 
 export interface EndedCase extends Case {
   /** Whether the product refused the request. */
   refused: boolean;
   runs: { kind: string; ordinal: number; records: StepRecord[] }[];
-  /** Whether the fault happened. */
-  reached: boolean;
+  faultHappened: boolean;
   nodes: string[];
   allocations: string[];
   launches: number;
   /** Every transition, operation, task and instance since the request, with its count. */
-  changes: string[];
-  mistakes: string[];
+  eventCounts: string[];
+  problems: string[];
 }
 
 const budgets = {
   ...{ queue_seconds: 40, provision_seconds: 40, start_seconds: 20, offline_seconds: 30 },
   ...{ drain_seconds: 20, release_seconds: 600, rescue_seconds: 40 },
 };
-const ownDocument = (name: string, pool: Partial<PoolDocument> = {}): PoolDocument => ({
+const casePoolDocument = (name: string, pool: Partial<PoolDocument> = {}): PoolDocument => ({
   ...{ name, driver: 'yard', budgets, heartbeat },
   brake: { fraction: 1, min_nodes: 1_000_000 },
   release: { step_tries: 2, retry_base_seconds: 10, retry_max_seconds: 10 },
   ...pool,
 });
 
-const steadyRound = {
+/** A round without outages, races or maintenance. */
+const undisturbedRound = {
   ...{ advance_seconds: tickSeconds, racesSweeps: false, isServerAway: false, isLagging: false },
   ...{ maintenance: null, endsMaintenance: false, resumesBrake: false, togglesMode: false },
 };
@@ -72,7 +73,7 @@ interface CaseRun extends EndedCase {
   /** The keys of the events in the pool before the request. */
   earlierEvents: ReadonlySet<string>;
   /** The tick in which the situation last continued after a wait. */
-  lastTick: number;
+  resumedAtTick: number;
   view: View;
   waiting?: { condition: (view: View) => boolean; resolve: () => void } | undefined;
   armed?: ArmedFault;
@@ -93,7 +94,7 @@ const ownerSql = `
   left join nodes n on n.node_id = operation.node_id
   where operation.workflow_id = $1`;
 
-/** Selects every event in the pools once. The checks of invariants.ts fill the table `changes`. */
+/** Selects one row per event in the pools. The checks of invariants.ts fill the table `changes`. */
 const eventsSql = `
   select pool, key, name
   from (
@@ -101,6 +102,7 @@ const eventsSql = `
       entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as name
     from changes
     where "to" is not null
+      -- only changes of status
       and sets ? 'status'
     union all
     select coalesce(a.pool, n.pool), operation.workflow_id, 'operation ' || kind || ' ' || operation.status
@@ -124,8 +126,8 @@ interface CaseEvent {
   name: string;
 }
 
-/** Counts the events since the request. How the situation was prepared is not compared. */
-function countChanges({ pool, earlierEvents }: CaseRun, events: readonly CaseEvent[]): string[] {
+/** Counts the events since the request. Events from preparing the situation do not count. */
+function countEvents({ pool, earlierEvents }: CaseRun, events: readonly CaseEvent[]): string[] {
   const newEvents = events.filter((event) => event.pool === pool && !earlierEvents.has(event.key));
   return [...Map.groupBy(newEvents, ({ name }) => name)].map(([name, { length }]) => `${length} × ${name}`).sort();
 }
@@ -168,7 +170,7 @@ async function declareCasePools(fixture: OperationFixture, caseRuns: CaseRun[]):
   const at = now(fixture.clock);
   await fixture.db.transaction(async (tx) => {
     for (const { pool, situation } of caseRuns) {
-      const document = ownDocument(pool, situation.pool);
+      const document = casePoolDocument(pool, situation.pool);
       await declarePool(tx, pool, document, at);
       if (situation.machines) fixture.upstream.behaviours.set(pool, [...situation.machines]);
       if (document.driver !== 'external') continue;
@@ -193,19 +195,19 @@ function findLeaks(caseRun: CaseRun, { upstream }: OperationFixture): string[] {
 
 export async function runCases(cases: readonly Case[], brokenParts: BrokenParts = {}): Promise<EndedCase[]> {
   const caseRuns = cases.map(
-    (tested, index): CaseRun => ({
-      ...tested,
+    (testCase, index): CaseRun => ({
+      ...testCase,
       earlierEvents: new Set<string>(),
       ...{
-        pool: `own-${index}`,
+        pool: privatePoolName(index),
         correlation_id: newCorrelationId(),
-        lastTick: 0,
+        resumedAtTick: 0,
         requested: false,
         refused: false,
-        reached: false,
+        faultHappened: false,
       },
-      ...{ view: { nodes: [], allocations: [], openOperations: 0 }, runs: [], mistakes: [], launches: 0 },
-      ...{ nodes: [], allocations: [], changes: [] },
+      ...{ view: { nodes: [], allocations: [], openOperations: 0 }, runs: [], problems: [], launches: 0 },
+      ...{ nodes: [], allocations: [], eventCounts: [] },
     }),
   );
   const byPool = new Map(caseRuns.map((caseRun) => [caseRun.pool, caseRun]));
@@ -221,7 +223,7 @@ export async function runCases(cases: readonly Case[], brokenParts: BrokenParts 
     if (!caseRun.requested || caseRun.target?.kind !== run.kind) return undefined;
     const ordinal = caseRun.runs.filter(({ kind }) => kind === run.kind).length;
     if (ordinal !== caseRun.target.ordinal) return undefined;
-    caseRun.armed = { ...caseRun.target.record, fault: caseRun.target.fault, reached: false };
+    caseRun.armed = { ...caseRun.target.record, fault: caseRun.target.fault, faultHappened: false };
     return caseRun.armed;
   };
   const onRun = ({ workflow_id, kind, records }: WatchedRun) => {
@@ -235,7 +237,7 @@ export async function runCases(cases: readonly Case[], brokenParts: BrokenParts 
     await declareCasePools(fixture, caseRuns);
     const checks = await openInvariantChecks(fixture.db);
     const check = async () => {
-      violations.push(...(await checks.check(now(fixture.clock), steadyRound)));
+      violations.push(...(await checks.check(now(fixture.clock), undisturbedRound)));
     };
     const pools = caseRuns.map(({ pool }) => pool);
     const refresh = async () => {
@@ -256,12 +258,13 @@ export async function runCases(cases: readonly Case[], brokenParts: BrokenParts 
         const { waiting } = caseRun;
         if (!waiting?.condition(caseRun.view)) continue;
         caseRun.waiting = undefined;
-        caseRun.lastTick = tick;
+        caseRun.resumedAtTick = tick;
         waiting.resolve();
       }
       await fixture.waitUntilIdle();
       if (failure) throw failure;
-      if (caseRuns.every(({ requested, lastTick, view }) => requested && lastTick < tick && isSettled(view))) break;
+      if (caseRuns.every(({ requested, resumedAtTick, view }) => requested && resumedAtTick < tick && isSettled(view)))
+        break;
       if (tick % ticksPerCheck === 0) await check();
     }
     await Promise.race([Promise.all(running), fixture.waitUntilIdle()]);
@@ -269,23 +272,23 @@ export async function runCases(cases: readonly Case[], brokenParts: BrokenParts 
     violations.push(...(await checks.checkHistory()));
     const events = await fixture.db.query<CaseEvent>(eventsSql, [pools]);
     for (const caseRun of caseRuns) {
-      caseRun.reached = caseRun.armed?.reached ?? false;
+      caseRun.faultHappened = caseRun.armed?.faultHappened ?? false;
       caseRun.nodes = caseRun.view.nodes.map(({ status }) => status);
       caseRun.allocations = caseRun.view.allocations.map(({ status }) => status);
-      caseRun.changes = countChanges(caseRun, events);
+      caseRun.eventCounts = countEvents(caseRun, events);
       const machines = [...fixture.upstream.machines.values()].filter(({ pool }) => pool === caseRun.pool);
       caseRun.launches = machines.reduce((sum, { launches }) => sum + launches, 0);
-      if (!caseRun.requested) caseRun.mistakes.push('the situation was never reached');
-      else if (!isSettled(caseRun.view)) caseRun.mistakes.push(`does not settle: ${JSON.stringify(caseRun.view)}`);
-      caseRun.mistakes.push(
-        ...fixture.upstream.mistakes.filter(({ pool }) => pool === caseRun.pool).map(({ description }) => description),
+      if (!caseRun.requested) caseRun.problems.push('the situation was never reached');
+      else if (!isSettled(caseRun.view)) caseRun.problems.push(`does not settle: ${JSON.stringify(caseRun.view)}`);
+      caseRun.problems.push(
+        ...fixture.upstream.problems.filter(({ pool }) => pool === caseRun.pool).map(({ description }) => description),
         ...findLeaks(caseRun, fixture),
         ...violations
-          .filter(({ sequence }) => `own-${sequence}` === caseRun.pool)
+          .filter(({ sequence }) => privatePoolName(sequence) === caseRun.pool)
           .map(({ invariant, id, detail }) => `${invariant}: ${id} ${detail}`),
       );
     }
-    const otherViolations = violations.filter(({ sequence }) => !byPool.has(`own-${sequence}`));
+    const otherViolations = violations.filter(({ sequence }) => !byPool.has(privatePoolName(sequence)));
     if (otherViolations.length > 0)
       throw new Error(`an invariant is broken outside the cases: ${JSON.stringify(otherViolations)}`);
     return caseRuns;

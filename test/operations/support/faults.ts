@@ -16,15 +16,14 @@ export type FaultName = (typeof faultNames)[number];
 /** A step that an operation ran. */
 export interface StepRecord {
   step: string;
-  /** Present if the step is a wait; tells whether its check ever returned a value. */
+  /** Present if the step is a wait; says whether its check ever returned a value. */
   wait?: { answered: boolean };
 }
 
 /** A fault that is set for one step of one run. */
 export interface ArmedFault extends StepRecord {
   fault: FaultName;
-  /** Whether the fault has happened. */
-  reached: boolean;
+  faultHappened: boolean;
   /** The time at which a wait began to fail. */
   failing_ms?: number;
   /** Whether the last check of a wait returned a value. */
@@ -43,9 +42,16 @@ export function crashHooks(
   onCrash: (run: OperationRun) => void,
 ): Faults {
   const crashAt = (run: OperationRun, step: string, fault: FaultName, isDue: (armed: ArmedFault) => boolean) => {
-    const armed = armedOf(run);
-    if (!armed || armed.reached || armed.fault !== fault || armed.step !== step || !isDue(armed)) return;
-    armed.reached = true;
+    const armedFault = armedOf(run);
+    if (
+      !armedFault ||
+      armedFault.faultHappened ||
+      armedFault.fault !== fault ||
+      armedFault.step !== step ||
+      !isDue(armedFault)
+    )
+      return;
+    armedFault.faultHappened = true;
     onCrash(run);
     throw new SimulatedCrash();
   };
@@ -90,11 +96,11 @@ export function withFault(
         async (call) => {
           if (armed?.step !== step) return work(call);
           if (armed.fault === 'failures until the retries end') {
-            armed.reached = true;
+            armed.faultHappened = true;
             throw injectedError();
           }
           if (armed.fault === 'repetition') {
-            armed.reached = true;
+            armed.faultHappened = true;
             await work(call);
           }
           return work(call);
@@ -110,12 +116,12 @@ export function withFault(
         name,
         async () => {
           if (armed?.step === step && armed.fault === 'failures until the retries end') {
-            armed.reached = true;
+            armed.faultHappened = true;
             armed.failing_ms ??= nowMs();
             if (nowMs() - armed.failing_ms < failingSeconds * 1000) throw injectedError();
           }
           if (armed?.step === step && armed.fault === 'repetition') {
-            armed.reached = true;
+            armed.faultHappened = true;
             await check();
           }
           const result = await check();

@@ -35,14 +35,14 @@ export async function lossyProxy(upstream: string): Promise<LossyProxy> {
     const body = await readBody(request);
     const { method, headers } = request;
     const upstreamRequest = httpRequest(`${upstream}${request.url}`, { method, headers, agent: false });
-    const responded = once(upstreamRequest, 'response') as Promise<[IncomingMessage]>;
+    const responseEvent = once(upstreamRequest, 'response') as Promise<[IncomingMessage]>;
     upstreamRequest.end(body);
     if (isPoll) openPolls.add(request);
     // Close the connection to the server when the agent closes its own, unless the poll was lost.
     response.once('close', () => {
       if (!isPoll || openPolls.delete(request)) upstreamRequest.destroy();
     });
-    const [reply] = await responded;
+    const [reply] = await responseEvent;
     const text = await readBody(reply);
     if (isPoll && !openPolls.delete(request)) return;
     if (isPoll && repliesToLose > 0 && JSON.parse(String(text)).task) {

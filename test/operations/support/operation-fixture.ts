@@ -32,14 +32,14 @@ import { createRuns, type WatchedRun } from './runs.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
 
 /** The sweeps of replicas and the network, which the fixture simulates. All other sweeps run. */
-const simulatedSweeps = ['ingest-watch', 'replica-takeover', 'prober', 'housekeeping'];
+const simulatedSweeps = ['ingest-watch', 'replica-takeover', 'prober', 'housekeeping', 'row-retention'];
 
 /** Long ticks make runs fast, but a tick must be shorter than every timeout. */
 export const tickSeconds = 4;
 const leaseSeconds = 10_000_000;
 const maxPasses = 500;
-/** The number of passes of a rule that does not return `more`. */
-const passesWithoutMore = 3;
+/** How often a rule is repeated that decided something but does not return `more`. */
+const repeatsWithoutMore = 3;
 
 export interface OperationFixture {
   db: Database;
@@ -54,7 +54,8 @@ export interface OperationFixture {
 }
 
 /**
- * Also limits concurrent work, because hundreds of operations would wait too long for a connection.
+ * Also the limit on concurrent statements: hundreds of operations would wait too long for a
+ * connection and time out.
  */
 const connections = 12;
 
@@ -63,18 +64,18 @@ const connections = 12;
  * connection is free.
  */
 function countStatements(db: Database): { db: Database; waitUntilIdle(): Promise<void> } {
-  let running = 0;
+  let runningCount = 0;
   let freeConnections = connections;
-  const waiting: (() => void)[] = [];
-  const counted = async <T>(work: () => Promise<T>): Promise<T> => {
-    running++;
+  const waiters: (() => void)[] = [];
+  const countWhileRunning = async <T>(work: () => Promise<T>): Promise<T> => {
+    runningCount++;
     if (freeConnections > 0) freeConnections--;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
+    else await new Promise<void>((resolve) => waiters.push(resolve));
     try {
       return await work();
     } finally {
-      running--;
-      const next = waiting.shift();
+      runningCount--;
+      const next = waiters.shift();
       if (next) next();
       else freeConnections++;
     }
@@ -83,16 +84,16 @@ function countStatements(db: Database): { db: Database; waitUntilIdle(): Promise
   return {
     db: {
       ...db,
-      query: (...config) => counted(() => db.query(...config)),
-      transaction: (work) => counted(() => db.transaction(work)),
+      query: (...config) => countWhileRunning(() => db.query(...config)),
+      transaction: (work) => countWhileRunning(() => db.transaction(work)),
     },
     async waitUntilIdle() {
-      for (let idleTurns = 0; idleTurns < 3; idleTurns = running === 0 ? idleTurns + 1 : 0) await nextTurn();
+      for (let idleTurns = 0; idleTurns < 3; idleTurns = runningCount === 0 ? idleTurns + 1 : 0) await nextTurn();
     },
   };
 }
 
-/** Replaces parts of the product with broken ones, for counter-tests. */
+/** Parts of the product that a counter-test replaces with broken ones. */
 export interface BrokenParts {
   driver?(original: Driver): Driver;
   sweeps?(original: Sweep[]): Sweep[];
@@ -105,10 +106,10 @@ export interface FixtureParts extends BrokenParts {
   onRun(run: WatchedRun): void;
 }
 
-const unchanged = <T>(original: T): T => original;
+const keepOriginal = <T>(original: T): T => original;
 
 export async function openOperationFixture(parts: FixtureParts): Promise<OperationFixture> {
-  const { driver: replaceDriver = unchanged, sweeps: replaceSweeps = unchanged, findFault, onRun } = parts;
+  const { driver: replaceDriver = keepOriginal, sweeps: replaceSweeps = keepOriginal, findFault, onRun } = parts;
   const database = await testDatabase();
   const { db, waitUntilIdle } = countStatements(
     openDatabase({ url: withGenericPlans(database.url), max_connections: connections }),
@@ -116,7 +117,7 @@ export async function openOperationFixture(parts: FixtureParts): Promise<Operati
   const clock = virtualClock();
   const installation = await openInstallation(db, now(clock));
   const upstream = createUpstream();
-  const external = createExternalDriver({ isRevoked: (id) => isRevoked(db, id) });
+  const externalDriver = createExternalDriver({ isRevoked: (id) => isRevoked(db, id) });
   const openReplica = async () => {
     const executor = await registerReplica(db, {
       ...{ replica_id: newReplicaId(clock), host: 'here', pid: process.pid, address: '', version: 'test' },
@@ -125,7 +126,7 @@ export async function openOperationFixture(parts: FixtureParts): Promise<Operati
     const services: OperationServices = {
       ...{ db, clock, environment: defaultEnvironment, installation, executor },
       key_ring: memoryKeyRing(),
-      drivers: new Map([replaceDriver(upstream.driver), external].map((driver) => [driver.name, driver])),
+      drivers: new Map([replaceDriver(upstream.driver), externalDriver].map((driver) => [driver.name, driver])),
       server_url: () => 'http://127.0.0.1',
       public_ca: null,
       other_server_urls: async () => [],
@@ -143,11 +144,12 @@ export async function openOperationFixture(parts: FixtureParts): Promise<Operati
     check: async () => ({ gap: false }),
     isSteady: () => true,
     tightestStaleSeconds: () => heartbeat.stale_after_seconds,
-    listened: () => ({ nodes: 0, replicas: 1 }),
+    heartbeatLoad: () => ({ nodes: 0, replicas: 1 }),
   };
   const sweepServices: SweepServices = {
     ...services,
     ...{ engine: runs, host: 'here', ingest, suspects: createSuspects(db, ingest), isProcessAlive: () => true },
+    restoration: { isObserving: () => false },
     refusals: createRefusals(),
     log: { warn() {} },
     onDeclaredDead: (error) => {
@@ -165,7 +167,7 @@ export async function openOperationFixture(parts: FixtureParts): Promise<Operati
       for (let pass = 0; ; pass++) {
         if (pass === maxPasses) throw new Error(`${name} still finds due rows after ${maxPasses} passes`);
         const { decided, more } = await run(now(clock));
-        if (!(more ?? (decided > 0 && pass < passesWithoutMore))) break;
+        if (!(more ?? (decided > 0 && pass < repeatsWithoutMore))) break;
       }
   };
 

@@ -69,8 +69,8 @@ const pairOf = ({ situation, request }: Case) => `${situation.name} / ${request.
 const nameOf = ({ situation, request, target }: Case) =>
   `${target ? `${target.kind}, step ${target.record.step}, ${target.fault}` : 'without a fault'} (${situation.name}, request: ${request.name})`;
 
-const describeOutcome = ({ nodes, allocations, launches, changes }: EndedCase) =>
-  JSON.stringify({ nodes, allocations, launches, changes }, null, 1);
+const describeOutcome = ({ nodes, allocations, launches, eventCounts }: EndedCase) =>
+  JSON.stringify({ nodes, allocations, launches, eventCounts }, null, 1);
 
 /** A crash or a repetition must not change the final statuses, the launches or any transition. */
 const mustEndEqually = ({ target }: Case) => target !== undefined && target.fault !== 'failures until the retries end';
@@ -79,8 +79,8 @@ const mustEndEqually = ({ target }: Case) => target !== undefined && target.faul
 export function findProblems(faultFreeCases: readonly EndedCase[], cases: readonly EndedCase[]): string[] {
   const expectedCases = new Map(faultFreeCases.map((ended) => [pairOf(ended), ended]));
   return cases.flatMap((ended) => {
-    const problems = [...ended.mistakes];
-    if (ended.target && !ended.reached && !ended.refused) problems.push('the step was never reached');
+    const problems = [...ended.problems];
+    if (ended.target && !ended.faultHappened && !ended.refused) problems.push('the step was never reached');
     if (ended.target && ended.refused) problems.push('the request was refused, but not without the fault');
     const expected = expectedCases.get(pairOf(ended));
     if (expected && mustEndEqually(ended) && describeOutcome(ended) !== describeOutcome(expected))

@@ -45,14 +45,14 @@ export function createRuns(
   onRun: (run: WatchedRun) => void,
 ): Runs {
   const running = new Map<string, Running>();
-  const crashed: Running[] = [];
+  const crashedRuns: Running[] = [];
   const definitions = new Map(replicas[0].definitions.map((definition) => [definition.kind, definition]));
 
   const openEngine = async (run: WatchedRun, store: VirtualStore, executor_id: string): Promise<VirtualEngine> => {
     const { services, definitions } = executor_id === firstExecutor ? replicas[0] : replicas[1];
     const hooks = crashHooks(
       () => run.armed,
-      () => crashed.push({ run, store, engine }),
+      () => crashedRuns.push({ run, store, engine }),
     );
     const faults = {
       ...hooks,
@@ -83,15 +83,15 @@ export function createRuns(
       const key = keyOf(run.workflow_id, run.attempt);
       if (running.has(key)) return;
       if (!definitions.has(run.kind)) throw new Error(`no operation ${run.kind} is registered`);
-      const watched: WatchedRun = { ...run, armed: await findFault(run), records: [] };
-      onRun(watched);
+      const watchedRun: WatchedRun = { ...run, armed: await findFault(run), records: [] };
+      onRun(watchedRun);
       const store = createVirtualStore();
-      const engine = await openEngine(watched, store, firstExecutor);
-      running.set(key, { run: watched, store, engine });
+      const engine = await openEngine(watchedRun, store, firstExecutor);
+      running.set(key, { run: watchedRun, store, engine });
       await engine.start(run);
     },
     async recoverCrashed() {
-      for (const { run, store } of crashed.splice(0)) {
+      for (const { run, store } of crashedRuns.splice(0)) {
         const engine = await openEngine(run, store, secondExecutor);
         running.set(keyOf(run.workflow_id, run.attempt), { run, store, engine });
         await engine.recover([firstExecutor]);
@@ -102,7 +102,7 @@ export function createRuns(
     },
     cancel: async (workflow_id, attempt) =>
       (await running.get(keyOf(workflow_id, attempt))?.engine.cancel(workflow_id, attempt)) ?? false,
-    executorsAtWork: async () => [],
+    executorsWithRuns: async () => [],
     recover: async () => 0,
     collectFinished: async () => 0,
     async shutdown() {

@@ -1,7 +1,7 @@
 /**
  * The situations, and the requests that are sent in them. Every action that is allowed in a
  * situation is requested. Add a situation or a request only if every-step.test.ts names an
- * operation that nothing here leads to.
+ * operation that no situation and request of this file leads to.
  */
 import type { AllocationId } from '../../../src/base/ids.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
@@ -62,11 +62,11 @@ const allocate = async ({ pool, services, caller }: CasePool) => {
 const isNode = (status: string) => (view: View) => view.nodes.at(-1)?.status === status;
 const isAllocation = (status: string) => (view: View) => view.allocations.at(-1)?.status === status;
 const isIdle = ({ openOperations }: View) => openOperations === 0;
-const both = (a: (view: View) => boolean, b: (view: View) => boolean) => (view: View) => a(view) && b(view);
+const whenBoth = (a: (view: View) => boolean, b: (view: View) => boolean) => (view: View) => a(view) && b(view);
 
 const prepareActive = async (casePool: CasePool) => {
   await allocate(casePool);
-  await casePool.until(both(isAllocation('active'), isIdle));
+  await casePool.until(whenBoth(isAllocation('active'), isIdle));
 };
 const release = async ({ services, caller, view }: CasePool) => {
   const last = view().allocations.at(-1);
@@ -75,9 +75,9 @@ const release = async ({ services, caller, view }: CasePool) => {
 const prepareFree = async (casePool: CasePool) => {
   await prepareActive(casePool);
   await release(casePool);
-  await casePool.until(both(isAllocation('released'), isIdle));
+  await casePool.until(whenBoth(isAllocation('released'), isIdle));
 };
-const prepareJoined = async (casePool: CasePool) => {
+const prepareJoinedMachine = async (casePool: CasePool) => {
   casePool.join();
   await casePool.until(isNode('ready'));
 };
@@ -87,7 +87,7 @@ const act = async (casePool: CasePool, action: NodeActionName, options: Partial<
     await actOnNode(casePool.services, last.node_id, action, { reason: 'for a test', ...options }, casePool.caller);
 };
 
-/** The rule retries so late that a recovery has ended before, whatever its fault. */
+/** The rule retries so late that a recovery has ended by then, whatever its fault. */
 const lateRetry = { step_tries: 2, retry_base_seconds: 200, retry_max_seconds: 200 };
 
 export const situations: Situation[] = [
@@ -116,7 +116,7 @@ export const situations: Situation[] = [
     async prepare(casePool) {
       await prepareActive(casePool);
       casePool.killAgents();
-      await casePool.until(both(isNode('retired'), isIdle));
+      await casePool.until(whenBoth(isNode('retired'), isIdle));
     },
   },
   {
@@ -132,7 +132,7 @@ export const situations: Situation[] = [
     machines: ['mute'],
     async prepare(casePool) {
       await allocate(casePool);
-      await casePool.until(both(isNode('failed'), isIdle));
+      await casePool.until(whenBoth(isNode('failed'), isIdle));
     },
   },
   {
@@ -142,7 +142,7 @@ export const situations: Situation[] = [
     async prepare(casePool) {
       await prepareActive(casePool);
       await release(casePool);
-      await casePool.until(both(isAllocation('release_failed'), isIdle));
+      await casePool.until(whenBoth(isAllocation('release_failed'), isIdle));
     },
     afterRequest: (casePool) => casePool.repair(),
   },
@@ -152,7 +152,7 @@ export const situations: Situation[] = [
     async prepare(casePool) {
       await prepareActive(casePool);
       await release(casePool);
-      await casePool.until(both(isAllocation('release_failed'), isIdle));
+      await casePool.until(whenBoth(isAllocation('release_failed'), isIdle));
     },
     afterRequest: (casePool) => casePool.repair(),
   },
@@ -163,7 +163,7 @@ export const situations: Situation[] = [
     async prepare(casePool) {
       await prepareActive(casePool);
       await release(casePool);
-      await casePool.until(both(isAllocation('release_failed'), isIdle));
+      await casePool.until(whenBoth(isAllocation('release_failed'), isIdle));
     },
     afterRequest: (casePool) => casePool.repair(),
   },
@@ -174,9 +174,9 @@ export const situations: Situation[] = [
     async prepare(casePool) {
       await prepareActive(casePool);
       await release(casePool);
-      await casePool.until(both(isAllocation('release_failed'), isIdle));
+      await casePool.until(whenBoth(isAllocation('release_failed'), isIdle));
       await act(casePool, 'force-release');
-      await casePool.until(both(isNode('quarantined'), isIdle));
+      await casePool.until(whenBoth(isNode('quarantined'), isIdle));
     },
     afterRequest: (casePool) => casePool.repair(),
   },
@@ -195,12 +195,12 @@ export const situations: Situation[] = [
       await act(casePool, 'drain', { drain_then: 'retire' });
     },
   },
-  { name: 'a machine that joined', pool: { driver: 'external' }, prepare: prepareJoined },
+  { name: 'a machine that joined', pool: { driver: 'external' }, prepare: prepareJoinedMachine },
   {
     name: 'an active allocation on a machine that joined',
     pool: { driver: 'external' },
     async prepare(casePool) {
-      await prepareJoined(casePool);
+      await prepareJoinedMachine(casePool);
       await prepareActive(casePool);
     },
   },
@@ -208,7 +208,7 @@ export const situations: Situation[] = [
     name: 'an active allocation on a machine that joined and is not reused',
     pool: { driver: 'external', reuse: false },
     async prepare(casePool) {
-      await prepareJoined(casePool);
+      await prepareJoinedMachine(casePool);
       await prepareActive(casePool);
     },
   },

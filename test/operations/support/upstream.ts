@@ -1,6 +1,6 @@
 /**
  * A simulated provider that remembers which machines were launched and which exist. Its driver is
- * idempotent, as every driver must be. The provider records two mistakes of its caller: an instance
+ * idempotent, as every driver must be. The provider records two errors of its caller: an instance
  * is launched again after its machine was gone, and a node has two machines at a time. agents.ts
  * simulates the agents.
  */
@@ -31,7 +31,7 @@ export interface Upstream {
   driver: Driver;
   machines: Map<NodeInstanceId, Machine>;
   /** Calls that a correct control plane never makes. */
-  mistakes: { pool: string; description: string }[];
+  problems: { pool: string; description: string }[];
   /** The behaviours of a pool's first machines in launch order; all later machines are well. */
   behaviours: Map<string, Behaviour[]>;
   exists(machine: Machine): boolean;
@@ -42,7 +42,7 @@ const done = (message: string): DriverOutcome => ({ outcome: 'done', message });
 
 export function createUpstream(): Upstream {
   const machines: Upstream['machines'] = new Map();
-  const mistakes: Upstream['mistakes'] = [];
+  const problems: Upstream['problems'] = [];
   const behaviours: Upstream['behaviours'] = new Map();
   const exists = ({ state }: Machine) => state !== 'gone';
   const machineOf = ({ node_instance_id }: DriverTarget) => machines.get(node_instance_id);
@@ -55,9 +55,10 @@ export function createUpstream(): Upstream {
       return { outcome: 'failed', owner_layer: 'provider', code: 'quota', message, retryable: false };
     }
     if (formerMachine)
-      mistakes.push({ pool, description: `${node_instance_id} was launched again after its machine was gone` });
-    const other = [...machines.values()].find((machine) => machine.node_id === node_id && exists(machine));
-    if (other) mistakes.push({ pool, description: `${node_id} got a machine while ${other.node_instance_id} exists` });
+      problems.push({ pool, description: `${node_instance_id} was launched again after its machine was gone` });
+    const otherMachine = [...machines.values()].find((machine) => machine.node_id === node_id && exists(machine));
+    if (otherMachine)
+      problems.push({ pool, description: `${node_id} got a machine while ${otherMachine.node_instance_id} exists` });
     const launches = (formerMachine?.launches ?? 0) + 1;
     const { enrollment_token } = bootstrap;
     machines.set(node_instance_id, {
@@ -86,7 +87,7 @@ export function createUpstream(): Upstream {
       if (machine.state === 'creating') machine.state = machine.behaviour === 'crashes' ? 'exited' : 'running';
       return done('the machine is launched');
     },
-    async observe(target) {
+    async inspect(target) {
       const state = machineOf(target)?.state ?? 'gone';
       return { state: state === 'gone' ? 'absent' : state, present: state !== 'gone', ready: false, detail: null };
     },
@@ -111,5 +112,5 @@ export function createUpstream(): Upstream {
       }));
     },
   });
-  return { driver, machines, mistakes, behaviours, exists };
+  return { driver, machines, problems, behaviours, exists };
 }

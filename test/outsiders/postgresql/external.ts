@@ -4,7 +4,7 @@ import { chmod, chown, cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { runsAsRoot, unprivilegedAccount } from '../../../src/store/pg/embedded/account.ts';
+import { ensureUnprivilegedAccount, runsAsRoot } from '../../../src/store/pg/embedded/account.ts';
 import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
 
@@ -29,7 +29,7 @@ export async function startExternal(place: string): Promise<ExternalPostgres> {
   const directory = await mkdtemp(join(tmpdir(), 'slipway-postgresql-'));
   // PostgreSQL refuses to run as root. The unprivileged account may not be able to read the
   // repository, so the programs are copied.
-  const account = runsAsRoot() ? unprivilegedAccount() : undefined;
+  const account = runsAsRoot() ? ensureUnprivilegedAccount() : undefined;
   const runAs = account ? { uid: account.uid, gid: account.gid } : {};
   await chmod(directory, 0o755);
   const programs = join(directory, 'programs');

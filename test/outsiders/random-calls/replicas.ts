@@ -24,7 +24,7 @@ export async function startReplicas(): Promise<Replicas> {
   const servers = [...startedServers] as [SpawnedServer, SpawnedServer];
   let kills = 0;
   let isStopping = false;
-  const killed = new Set<SpawnedServer>();
+  const killedServers = new Set<SpawnedServer>();
 
   const start = async (index: 0 | 1) => {
     const server = await spawnServer({ beside: first, port: ports[index] });
@@ -34,7 +34,7 @@ export async function startReplicas(): Promise<Replicas> {
   };
   const restartWhenEnded = (index: 0 | 1, server: SpawnedServer) => {
     server.ended.then(async () => {
-      if (servers[index] !== server || isStopping || killed.has(server)) return;
+      if (servers[index] !== server || isStopping || killedServers.has(server)) return;
       console.log(`replica ${index + 1} ended itself and is started again`);
       await start(index);
     });
@@ -48,7 +48,7 @@ export async function startReplicas(): Promise<Replicas> {
       for (let turn = 0; systemClock.monotonicMs() + 1000 * everySeconds < endMs; turn++) {
         await pause(systemClock, 1000 * everySeconds);
         const victim = turn % 2 === 0 ? 1 : 0;
-        killed.add(servers[victim]);
+        killedServers.add(servers[victim]);
         await servers[victim].kill();
         kills++;
         await start(victim);

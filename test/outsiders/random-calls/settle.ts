@@ -40,12 +40,14 @@ export async function releaseAll(client: Client): Promise<void> {
     await until(
       'every allocation to be released',
       async () => {
-        const remaining = (await readAllocations(client)).filter(({ status }) => status !== 'released');
-        unreleased = remaining.map(({ allocation_id, status, reason }) => `${allocation_id} ${status} ${reason}`);
-        for (const { allocation_id: id, status } of remaining)
+        const remainingAllocations = (await readAllocations(client)).filter(({ status }) => status !== 'released');
+        unreleased = remainingAllocations.map(
+          ({ allocation_id, status, reason }) => `${allocation_id} ${status} ${reason}`,
+        );
+        for (const { allocation_id: id, status } of remainingAllocations)
           if (status !== 'releasing')
             await ignoreRefusal(() => client.call('allocation-release', { params: { id }, body: {} }));
-        return remaining.length === 0;
+        return remainingAllocations.length === 0;
       },
       patience,
     );
@@ -60,9 +62,9 @@ export async function retireAll(client: Client): Promise<void> {
     await until(
       'every node to be retired',
       async () => {
-        const remaining = (await readNodes(client)).filter(({ status }) => status !== 'retired');
-        unretired = remaining.map(({ node_id, status, occupancy }) => `${node_id} ${status} ${occupancy}`);
-        for (const { node_id: id } of remaining) {
+        const remainingNodes = (await readNodes(client)).filter(({ status }) => status !== 'retired');
+        unretired = remainingNodes.map(({ node_id, status, occupancy }) => `${node_id} ${status} ${occupancy}`);
+        for (const { node_id: id } of remainingNodes) {
           const { items } = await client.call('node-actions', { params: { id } });
           const allowedActions = items.filter(({ open }) => open).map(({ action }) => action);
           if (allowedActions.includes('retire'))
@@ -70,7 +72,7 @@ export async function retireAll(client: Client): Promise<void> {
               client.call('node-act', { params: { id, action: 'retire' }, body: { reason: 'end of the run' } }),
             );
         }
-        return remaining.length === 0;
+        return remainingNodes.length === 0;
       },
       patience,
     );

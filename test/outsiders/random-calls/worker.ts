@@ -1,4 +1,4 @@
-/** Allocates, cancels, acts on nodes and releases at random, until the end of the run. */
+/** A worker allocates, cancels, acts on nodes and releases at random, until the end of the run. */
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
 import type { Caller } from './caller.ts';
@@ -31,7 +31,7 @@ const randomActions: readonly NodeActionName[] = [
   'retire',
   'extend-deadline',
 ];
-const chances = { act: 0.5, cancel: 0.15, impatient: 0.3, repeat: 0.4 };
+const chances = { act: 0.5, cancel: 0.15, closedAction: 0.2, impatient: 0.3, repeat: 0.4 };
 const maxWaitMs = 60_000;
 
 export interface WorkerOptions {
@@ -62,8 +62,17 @@ export async function runWorker(caller: Caller, { pool, id, endMs, random, recor
       await pause(systemClock, 50 + 200 * random());
     }
   };
+  /** Picks an action that the node's status allows, and now and then one that may be refused. */
+  const pickAction = async (node_id: string): Promise<NodeActionName> => {
+    const answer = await caller.read('node-actions', { params: { id: node_id } });
+    const openActions =
+      'reply' in answer ? answer.reply.items.filter(({ open }) => open).map((item) => item.action) : [];
+    const allowedActions = randomActions.filter((action) => openActions.includes(action));
+    const actions = allowedActions.length === 0 || happens(chances.closedAction) ? randomActions : allowedActions;
+    return actions[pick(actions.length)] as NodeActionName;
+  };
   const act = async (node_id: string): Promise<void> => {
-    const action = randomActions[pick(randomActions.length)] as NodeActionName;
+    const action = await pickAction(node_id);
     const correlation_id = `${id}-act-${++requests}`;
     const body = { reason: 'random action', ...(action === 'extend-deadline' && { seconds: 60 }) };
     const answer = await caller.change('node-act', {
@@ -78,12 +87,12 @@ export async function runWorker(caller: Caller, { pool, id, endMs, random, recor
   };
 
   while (systemClock.monotonicMs() < endMs) {
-    const created = await caller.change('allocation-create', { body: { pool } });
-    if (!('reply' in created)) {
+    const createReply = await caller.change('allocation-create', { body: { pool } });
+    if (!('reply' in createReply)) {
       await pause(systemClock, 200);
       continue;
     }
-    const { allocation, operation } = created.reply;
+    const { allocation, operation } = createReply.reply;
     const params = { id: allocation.allocation_id };
     record.allocations.add(allocation.allocation_id);
     if (operation && happens(chances.cancel))

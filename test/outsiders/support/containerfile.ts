@@ -1,7 +1,8 @@
-/** Reads what the image of the release promises to those who run it. */
+/** Reads the settings of the release's image from its Containerfile and its health check. */
 import { readFileSync } from 'node:fs';
 import { inPackaging } from '../../../packaging/build/paths.ts';
 
+/** One instruction a line: joins the lines that end with a backslash. */
 const text = readFileSync(inPackaging('image/Containerfile'), 'utf8').replaceAll(/\\\n\s*/g, ' ');
 
 /** The arguments of the last instruction of a kind. */
@@ -23,6 +24,6 @@ export const image = {
   stopSignal: instruction('STOPSIGNAL'),
   entrypoint: JSON.parse(instruction('ENTRYPOINT')) as string[],
   command: JSON.parse(instruction('CMD')) as string[],
-  /** The address that the health check asks. */
+  /** The path that the health check requests. */
   healthPath: /path: '([^']+)'/.exec(readFileSync(inPackaging('image/slipway-health.mjs'), 'utf8'))?.[1],
 };

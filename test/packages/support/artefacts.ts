@@ -31,7 +31,7 @@ export async function newFolder(): Promise<string> {
 
 export const removeFolder = (folder: string): Promise<void> => rm(folder, { recursive: true, force: true });
 
-/** Runs `npm run release` for some artefacts, under another umask and time zone if asked. */
+/** Runs `npm run release` for some artefacts, under another umask and time zone if given. */
 export async function buildRelease(
   artefacts: string[],
   { umask = '022', zone = 'UTC', env = {} as Record<string, string> } = {},

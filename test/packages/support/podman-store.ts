@@ -38,8 +38,10 @@ export function openPodmanStore(): PodmanStore {
     close() {
       execFileSync('podman', ['rm', '--all', '--force', '--time', '0'], { ...options, stdio: 'ignore' });
       const mounts = readFileSync('/proc/mounts', 'utf8').split('\n');
-      const ours = mounts.map((line) => line.split(' ')[1] ?? '').filter((path) => path.startsWith(`${directory}/`));
-      for (const path of ours.toReversed()) execFileSync('umount', [path]);
+      const ownMounts = mounts
+        .map((line) => line.split(' ')[1] ?? '')
+        .filter((path) => path.startsWith(`${directory}/`));
+      for (const path of ownMounts.toReversed()) execFileSync('umount', [path]);
       rmSync(directory, { recursive: true, force: true });
     },
   };

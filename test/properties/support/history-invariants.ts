@@ -194,7 +194,7 @@ export const historyInvariants: InvariantQuery[] = [
       having count(*) > 1`,
   },
   {
-    invariant: 'tasks: the columns of a task agree with its status',
+    invariant: 'tasks: the columns of a task agree with its status, and no open task is past its expiry',
     sql: `
       select ${nodeColumns}, 'its task is ' || task.status as detail
       from tasks task

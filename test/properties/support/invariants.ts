@@ -93,17 +93,17 @@ export async function openInvariantChecks(db: Database): Promise<InvariantChecks
   const nextXid = async () =>
     (await db.query<{ xid: string }>('select pg_current_xact_id()::text as xid'))[0]?.xid ?? '0';
   let number = 0;
-  let first = await nextXid();
+  let firstXid = await nextXid();
 
   return {
     async check(at, round) {
-      const last = await nextXid();
-      await db.query(copyRound, [first, number]);
+      const lastXid = await nextXid();
+      await db.query(copyRound, [firstXid, number]);
       await db.query(
         `insert into fingerprints select $3, hashed.*, $1::xid8, $2::xid8 from (${fingerprintSql}) hashed`,
-        [first, last, number],
+        [firstXid, lastXid, number],
       );
-      first = last;
+      firstXid = lastXid;
       const violations: Violation[] = [];
       for (const { invariant, sql, unless } of [...statusInvariants, ...historyInvariants]) {
         if (unless?.(round)) continue;
@@ -186,14 +186,14 @@ async function findDifferingRows(
     rebuilt.map((row) => [(row as Record<string, unknown>)[key], row as Record<string, unknown>]),
   );
   return rows.flatMap((row) => {
-    const projected = projectedRows.get(row[key]);
+    const projectedRow = projectedRows.get(row[key]);
     const wrongColumns = Object.keys(row).filter(
-      (column) => JSON.stringify(row[column]) !== JSON.stringify(projected?.[column]),
+      (column) => JSON.stringify(row[column]) !== JSON.stringify(projectedRow?.[column]),
     );
     if (wrongColumns.length === 0) return [];
     const details = wrongColumns.map(
       (column) =>
-        `${column}: ${JSON.stringify(row[column])} in the row, ${JSON.stringify(projected?.[column])} by its evidence`,
+        `${column}: ${JSON.stringify(row[column])} in the row, ${JSON.stringify(projectedRow?.[column])} by its evidence`,
     );
     const owner = row as { pool: string; name: string | null };
     return [

@@ -57,14 +57,16 @@ export type SharedPool = keyof typeof sharedPools;
 /** The pools that many sequences share and that machines join. */
 export const commonPools = (Object.keys(sharedPools) as SharedPool[]).filter((name) => name !== 'agentless');
 
-export const ownPool = (index: number): string => `own-${index}`;
+const privatePoolPrefix = 'private-';
+export const privatePoolName = (index: number): string => `${privatePoolPrefix}${index}`;
+export const isPrivatePool = (pool: string): boolean => pool.startsWith(privatePoolPrefix);
 
 /**
  * The pool of one sequence alone, so that its allocations get only the machines of the sequence.
  */
-export function ownDocument({ index, life, variant }: Sequence): PoolDocument {
+export function privatePoolDocument({ index, life, variant }: Sequence): PoolDocument {
   return {
-    name: ownPool(index),
+    name: privatePoolName(index),
     driver: life === 'launch-pool' ? 'yard' : 'external',
     // An allocation may wait long, because a machine has to join first.
     budgets: { ...pickAt([budgets, shortBudgets], variant), ...(life === 'join-pool' && { queue_seconds: 600 }) },
@@ -78,20 +80,20 @@ export async function declarePools(db: Database, sequences: readonly Sequence[],
   await db.transaction(async (tx) => {
     for (const [name, document] of Object.entries(sharedPools))
       await declarePool(tx, name, { ...document, name } as PoolDocument, now);
-    const ownDocuments = sequences
+    const documents = sequences
       .filter(({ life }) => life === 'launch-pool' || life === 'join-pool')
-      .map(ownDocument);
+      .map(privatePoolDocument);
     await tx.query(
       `insert into pools (name, driver, generation, created_at, updated_at)
        select document ->> 'name', document ->> 'driver', 1, $2, $2
        from jsonb_array_elements($1::jsonb) as list(document)`,
-      [JSON.stringify(ownDocuments), now],
+      [JSON.stringify(documents), now],
     );
     await tx.query(
       `insert into pool_generations (pool, generation, document, created_at)
        select document ->> 'name', 1, document, $2
        from jsonb_array_elements($1::jsonb) as list(document)`,
-      [JSON.stringify(ownDocuments), now],
+      [JSON.stringify(documents), now],
     );
   });
 }

@@ -25,9 +25,9 @@ type Query = (this: pg.Client, config: QueryConfig | string, ...others: unknown[
 
 /** Adds the connection option to a database URL. */
 export function withGenericPlans(url: string): string {
-  const parsed = new URL(url);
-  parsed.searchParams.set('options', connectionOptions);
-  return parsed.href;
+  const parsedUrl = new URL(url);
+  parsedUrl.searchParams.set('options', connectionOptions);
+  return parsedUrl.href;
 }
 
 const originalQuery = pg.Client.prototype.query as Query;

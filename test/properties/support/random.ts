@@ -4,7 +4,7 @@
  */
 
 export interface Random {
-  /** Returns a number from 0 up to, but not including, 1. */
+  /** Returns a number of at least 0 and less than 1. */
   next(): number;
   chance(probability: number): boolean;
   pick<T>(list: readonly T[]): T;

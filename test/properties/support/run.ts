@@ -92,12 +92,12 @@ const runSingleCommands = (context: CommandContext, chosen: ChosenCommand[]) =>
  * any change of a node.
  */
 async function runFormerCommands(context: CommandContext, chosen: ChosenCommand[]): Promise<Violation[]> {
-  const former = chosen.filter(({ name }) => isFormerCommand(name));
-  const ids = former.map(({ turn }) => mustHave(turn.node).node_id);
+  const formerTurns = chosen.filter(({ name }) => isFormerCommand(name));
+  const ids = formerTurns.map(({ turn }) => mustHave(turn.node).node_id);
   const readFingerprints = () =>
     context.fixture.db.query<{ node_id: string; fingerprint: string }>(fingerprintSql, [ids]);
   const rowsBefore = await readFingerprints();
-  await forEachConcurrently(former, async ({ turn, name }) => {
+  await forEachConcurrently(formerTurns, async ({ turn, name }) => {
     if (isFormerCommand(name)) turn.log(`${name}: ${await formerCommands[name](context, turn)}`);
   });
   const fingerprintsAfter = new Map(
@@ -106,12 +106,12 @@ async function runFormerCommands(context: CommandContext, chosen: ChosenCommand[
   return rowsBefore
     .filter(({ node_id, fingerprint }) => fingerprintsAfter.get(node_id) !== fingerprint)
     .map(({ node_id }) => {
-      const { turn, name } = mustHave(former.find((command) => command.turn.node?.node_id === node_id));
+      const { turn, name } = mustHave(formerTurns.find((command) => command.turn.node?.node_id === node_id));
       return { invariant: 'fencing', sequence: turn.sequence.index, id: node_id, detail: `${name} changed the node` };
     });
 }
 
-const toggled = 'toggled-mode';
+const toggledPool = 'toggled-mode';
 
 /** Applies the round's changes to whole pools: their modes, maintenance windows and brakes. */
 async function changePools({ fixture }: CommandContext, round: Round, number: number): Promise<void> {
@@ -135,7 +135,7 @@ async function changePools({ fixture }: CommandContext, round: Round, number: nu
     if (round.resumesBrake) await resumeHolds(tx, { reason: 'for a test', actor }, at);
     if (round.togglesMode) {
       const mode = number % 2 === 0 ? 'enforce' : 'observe';
-      await declarePool(tx, toggled, { ...sharedPools[toggled], name: toggled, mode } as PoolDocument, at);
+      await declarePool(tx, toggledPool, { ...sharedPools[toggledPool], name: toggledPool, mode } as PoolDocument, at);
     }
   });
 }
@@ -171,7 +171,7 @@ export async function runSequences(sequences: readonly Sequence[], schedule: rea
       await measure('pools', () => changePools(context, round, number));
       const states = await measure('views', () => readStates(fixture.db));
       const returningNodes: NodeView[] = [];
-      const chosen = sequences.flatMap((sequence): ChosenCommand[] => {
+      const chosenCommands = sequences.flatMap((sequence): ChosenCommand[] => {
         const draws = sequence.turns[number];
         const { nodes, allocations } = states.get(sequence.index) ?? { nodes: [], allocations: [] };
         const senders = nodes.filter((node) => node.registered && beatingNodes.has(node.node_id));
@@ -191,14 +191,14 @@ export async function runSequences(sequences: readonly Sequence[], schedule: rea
         if (name === 'beat' || name === 'silence' || name === 'wait') log(name);
         return [{ turn, name }];
       });
-      for (const { name } of chosen) count(commands, name);
-      violations.push(...(await measure('former instances', () => runFormerCommands(context, chosen))));
+      for (const { name } of chosenCommands) count(commands, name);
+      violations.push(...(await measure('former instances', () => runFormerCommands(context, chosenCommands))));
       await measure('beats', () => fixture.beats.flush());
-      const runBatches = () => measure('batches', () => runBatchCommands(context, chosen));
+      const runBatches = () => measure('batches', () => runBatchCommands(context, chosenCommands));
       const runSingles = () =>
         measure('singles', () =>
           Promise.all([
-            runSingleCommands(context, chosen),
+            runSingleCommands(context, chosenCommands),
             forEachConcurrently(returningNodes, (node) => sendPlainBeat(context, node)),
           ]),
         );

@@ -90,7 +90,7 @@ async function openReplica(db: Database, clock: VirtualClock, installation: Inst
     check: async () => ({ gap: false }),
     isSteady: () => true,
     tightestStaleSeconds: () => staleSeconds,
-    listened: () => ({ nodes: 0, replicas: 1 }),
+    heartbeatLoad: () => ({ nodes: 0, replicas: 1 }),
   };
   const services: SweepServices = {
     db,
@@ -110,6 +110,7 @@ async function openReplica(db: Database, clock: VirtualClock, installation: Inst
     engine: createVirtualEngine({ clock, listener: engineListener(() => services) }),
     host: 'here',
     ingest,
+    restoration: { isObserving: () => false },
     suspects: createSuspects(db, ingest),
     refusals: createRefusals(),
     log: { warn() {} },

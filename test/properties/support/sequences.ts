@@ -4,11 +4,11 @@
  * one of the commands allowed in the current state, so most commands change something. The seed and
  * the index reproduce a sequence exactly.
  */
-import { commonPools, ownPool } from './pools.ts';
+import { commonPools, privatePoolName } from './pools.ts';
 import { pickWeighted, type Random, seededRandom } from './random.ts';
 
 /**
- * - expected: an operator creates the node, and its machine enrolls with the node's token
+ * - expected: an operator creates the node, and its machine enrols with the node's token
  * - joined: the machine joins with a join token
  * - agentless: the provider supervises the machine, which has no agent
  * - launch-pool: the sequence has its own pool, which launches machines for its allocations
@@ -39,13 +39,14 @@ export interface Sequence {
 
 export interface Round {
   advance_seconds: number;
-  /** Commands run at the same time as the sweeps of both replicas. */
+  /** Whether commands run at the same time as the sweeps of both replicas. */
   racesSweeps: boolean;
   /**
-   * The server was away before the round: one replica is replaced, and an ingest gap is recorded.
+   * Whether no server ran before the round. One replica is then replaced, and an ingest gap is
+   * recorded.
    */
   isServerAway: boolean;
-  /** The first replica does not report that it has stored its heartbeats. */
+  /** Whether the first replica does not report that it has stored its heartbeats. */
   isLagging: boolean;
   maintenance: { pool: string } | { zone: string } | { label: string } | null;
   endsMaintenance: boolean;
@@ -65,11 +66,11 @@ const maxLength = 20;
 const drawLength = (random: Random, life: Life) =>
   minLength + Math.floor((maxLength - minLength + 1) * random.next() ** (life === 'join-pool' ? 0.3 : 10));
 
-const hasOwnPool = (life: Life) => life === 'launch-pool' || life === 'join-pool';
+const hasPrivatePool = (life: Life) => life === 'launch-pool' || life === 'join-pool';
 
 const poolOf = (life: Life, commonPool: string, index: number): string => {
   if (life === 'agentless') return 'agentless';
-  return hasOwnPool(life) ? ownPool(index) : commonPool;
+  return hasPrivatePool(life) ? privatePoolName(index) : commonPool;
 };
 
 /** Copies a sequence under another index, so that several copies can run together. */
@@ -101,7 +102,7 @@ export function generateSequence(seed: number, index: number): Sequence {
 
 const advanceSeconds = [0.5, 1, 5, 10, 10, 20, 20, 30, 60];
 
-/** Each absence of the server moves all open deadlines. */
+/** Few, because each absence of the server moves all open deadlines. */
 const absenceCount = 2;
 
 export function generateSchedule(seed: number, group: number): Round[] {

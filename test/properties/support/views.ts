@@ -2,6 +2,7 @@
 import type { AllocationId, NodeId, NodeInstanceId, WorkflowId } from '../../../src/base/ids.ts';
 import type { AllocationStatus, NodeStatus } from '../../../src/lifecycle/model/states.ts';
 import type { Database } from '../../../src/store/pg/database.ts';
+import { isPrivatePool } from './pools.ts';
 import type { Draws, Sequence } from './sequences.ts';
 
 export interface NodeView {
@@ -49,9 +50,9 @@ export interface SequenceState {
 
 export const machineName = (index: number) => `s-${index}`;
 
-/** The sequence that a machine or an allocation belongs to. */
+/** Returns the index of the sequence that a machine or an allocation belongs to. */
 export const sequenceIndexOf = ({ pool, name }: { pool: string; name?: string | null }): number =>
-  Number((pool.startsWith('own-') ? pool : (name ?? '')).replace(/^\D+/, ''));
+  Number((isPrivatePool(pool) ? pool : (name ?? '')).replace(/^\D+/, ''));
 
 const nodesSql = `
   select node_id, name, pool, status, node_instance_id, prerequisites,

@@ -46,7 +46,7 @@ export function describeViolations(
   logs: ReadonlyMap<number, string[]>,
   evidence: ReadonlyMap<string, string[]>,
 ): string {
-  const described = new Set<string>();
+  const describedIds = new Set<string>();
   return firstOfEach(violations)
     .map((violation) => {
       const sameKind = violations.filter(({ invariant }) => invariant === violation.invariant);
@@ -54,8 +54,8 @@ export function describeViolations(
         `BROKEN: ${violation.invariant} (violations: ${sameKind.length})`,
         `  sequence ${violation.sequence}, ${violation.id}: ${violation.detail}`,
       ];
-      if (described.has(violation.id)) return heading.join('\n');
-      described.add(violation.id);
+      if (describedIds.has(violation.id)) return heading.join('\n');
+      describedIds.add(violation.id);
       return [
         ...heading,
         '  log:',

@@ -43,9 +43,9 @@ it('brings fifty machines up and down at once and leaves nothing behind', async 
   const ids = await Promise.all(times(count).map(() => allocate(server.client, 'local')));
   await waitForAll('local', 'active', count);
   const activeMs = performance.now();
-  const running = findTaggedProcesses(db.installation_id).filter((process) => process.agent);
-  expect(new Set(running.map((process) => process.node_instance_id)).size).toBe(count);
-  expect(running).toHaveLength(count);
+  const agentProcesses = findTaggedProcesses(db.installation_id).filter((process) => process.agent);
+  expect(new Set(agentProcesses.map((process) => process.node_instance_id)).size).toBe(count);
+  expect(agentProcesses).toHaveLength(count);
 
   await Promise.all(ids.map((id) => release(server.client, id)));
   await waitForAll('local', 'released', count);
@@ -60,10 +60,10 @@ it('brings fifty machines up and down at once and leaves nothing behind', async 
 it('serves ten requests in their order in a pool limited to three nodes', async () => {
   const pool = 'narrow';
   await declarePool(server.client, pool, { max_nodes: 3 });
-  const requested: string[] = [];
-  for (const _ of times(10)) requested.push(await allocate(server.client, pool));
-  for (const id of requested.slice(0, 3)) await waitForStatus(server.client, id, 'active');
-  const last = requested.at(-1) ?? '';
+  const requestedIds: string[] = [];
+  for (const _ of times(10)) requestedIds.push(await allocate(server.client, pool));
+  for (const id of requestedIds.slice(0, 3)) await waitForStatus(server.client, id, 'active');
+  const last = requestedIds.at(-1) ?? '';
   await until(
     'the last request to report that it waits',
     async () => {
@@ -78,18 +78,18 @@ it('serves ten requests in their order in a pool limited to three nodes', async 
 
   // The newest machine is released each time, so only the order of the requests can explain which
   // one is served next.
-  const served = await readIdsWithStatus(pool, 'active');
-  while (served.length < requested.length) {
-    const newest = served.at(-1) ?? '';
+  const servedIds = await readIdsWithStatus(pool, 'active');
+  while (servedIds.length < requestedIds.length) {
+    const newest = servedIds.at(-1) ?? '';
     await release(server.client, newest);
-    const next = requested[served.length] ?? '';
+    const next = requestedIds[servedIds.length] ?? '';
     await waitForStatus(server.client, next, 'active');
-    served.push(next);
+    servedIds.push(next);
     expect(
       await db.countRows(`select 1 from nodes where pool = $1 and status <> 'retired'`, [pool]),
     ).toBeLessThanOrEqual(3);
   }
-  expect(served.toSorted()).toEqual(requested.toSorted());
+  expect(servedIds.toSorted()).toEqual(requestedIds.toSorted());
   for (const id of await readIdsWithStatus(pool, 'active')) await release(server.client, id);
   await waitForAll(pool, 'released', 10);
   await expectNothingLeft(db, server.nodes_dir, 1);
@@ -114,17 +114,17 @@ it('fails a queued request at its deadline, and refuses requests while the pool 
   await declarePool(server.client, pool, { paused: true });
   await expect(allocate(server.client, pool)).rejects.toMatchObject({ problem: { code: 'pool_paused' } });
   await declarePool(server.client, pool, { max_nodes: 0 });
-  const waiting = await allocate(server.client, pool);
+  const waitingId = await allocate(server.client, pool);
   await declarePool(server.client, pool, { max_nodes: 1, paused: true });
   await until(
     'the request to wait for the paused pool',
     async () =>
-      (await readAllocation(server.client, waiting)).progress?.message === 'Waiting for the pool to be unpaused',
+      (await readAllocation(server.client, waitingId)).progress?.message === 'Waiting for the pool to be unpaused',
     { seconds: 60 },
   );
   await declarePool(server.client, pool, { max_nodes: 1 });
-  await waitForStatus(server.client, waiting, 'active');
-  for (const id of [waiting, unservable]) {
+  await waitForStatus(server.client, waitingId, 'active');
+  for (const id of [waitingId, unservable]) {
     await release(server.client, id);
     await waitForStatus(server.client, id, 'released');
   }

@@ -35,12 +35,12 @@ scenario({
       spec: { boot_stages },
       budgets: { ...budgets, provision_seconds: hasty_seconds },
     });
-    const slow = await allocate(context.client, 'patient');
-    const killed = await allocate(context.client, 'hasty');
+    const slowId = await allocate(context.client, 'patient');
+    const killedId = await allocate(context.client, 'hasty');
 
-    const up = await waitForAllocation(context, slow, 'active', 'failed');
+    const up = await waitForAllocation(context, slowId, 'active', 'failed');
     expect(up.status, 'the slow boot').toBe('active');
-    const failed = await waitForAllocation(context, killed, 'active', 'failed');
+    const failed = await waitForAllocation(context, killedId, 'active', 'failed');
     expect(failed.status, 'the same boot with a shorter budget').toBe('failed');
 
     const node = await nodeOf(context, up.node_id ?? '');

@@ -55,11 +55,11 @@ async function createNode(context: ScenarioContext, more: object = {}): Promise<
 }
 
 async function createNodes(context: ScenarioContext, count: number): Promise<CreatedNode[]> {
-  const expected: CreatedNode[] = [];
+  const createdNodes: CreatedNode[] = [];
   await processConcurrently(Array.from({ length: count }), concurrency, async () => {
-    expected.push(await createNode(context));
+    createdNodes.push(await createNode(context));
   });
-  return expected;
+  return createdNodes;
 }
 
 /**
@@ -129,19 +129,19 @@ const outcomesSql = `
  * allocation failed and was rescued with it.
  */
 function isOneOutcome(node: Outcome, registers: boolean): boolean {
-  const failed = node.verdicts === 1;
-  const rescued = registers && failed;
-  const held = node.allocation !== null;
+  const hasFailed = node.verdicts === 1;
+  const wasRescued = registers && hasFailed;
+  const isHeld = node.allocation !== null;
   return (
     node.verdict_after_registration === 0 &&
     node.verdicts <= 1 &&
-    (registers || failed) &&
+    (registers || hasFailed) &&
     node.status === (registers ? 'starting' : 'failed') &&
-    node.rescues === Number(rescued) &&
-    node.registrations === Number(registers && !failed) &&
-    (!held || node.allocation === (registers ? 'provisioning' : 'failed')) &&
-    node.allocation_failures === Number(held && failed) &&
-    node.allocation_rescues === Number(held && rescued)
+    node.rescues === Number(wasRescued) &&
+    node.registrations === Number(registers && !hasFailed) &&
+    (!isHeld || node.allocation === (registers ? 'provisioning' : 'failed')) &&
+    node.allocation_failures === Number(isHeld && hasFailed) &&
+    node.allocation_rescues === Number(isHeld && wasRescued)
   );
 }
 
@@ -162,7 +162,7 @@ const withFewer = async (run: () => Promise<void>) => {
 const verdict = { to: 'failed', by: 'provision-deadline', reason: 'the deadline has passed' } as const;
 
 /** Reads first and writes later without a guard, so it overwrites a registration in between. */
-const unguarded = withRun('provision-deadline', ({ db }) => async (now) => {
+const unguardedSweep = withRun('provision-deadline', ({ db }) => async (now) => {
   const due = await db.transaction((tx) => lockDueNodes(tx, { status: 'provisioning', now }, manyMachines));
   await pause(systemClock, 100);
   const deadline_at = secondsLater(now, 3600);
@@ -184,14 +184,14 @@ scenario({
     });
     const expected = await createNodes(context, machines + silentMachines - 1);
     const registering = expected.slice(0, machines);
-    const other = await spawnServer({ beside: context.server });
+    const otherReplica = await spawnServer({ beside: context.server });
     try {
       expected.push(await wakeRule(context));
       const ids = expected.map(({ node_id }) => node_id);
       await context.db.query(assignMachines, [ids]);
       const startedMs = systemClock.monotonicMs();
       await context.db.query(spreadDeadlines, [ids, ids.length]);
-      const servers = [context.server.url, other.url];
+      const servers = [context.server.url, otherReplica.url];
       await processConcurrently(registering, concurrency, async ({ enrollment_token }, index) => {
         const turnMs = startedMs + (1000 * spreadSeconds * index) / ids.length;
         await pause(systemClock, Math.max(0, turnMs - systemClock.monotonicMs()));
@@ -208,13 +208,13 @@ scenario({
         return isUndecided ? undefined : rows;
       });
       expect(outcomes).toHaveLength(expected.length);
-      const wrong = outcomes.filter((node) => !isOneOutcome(node, registeringIds.has(node.node_id)));
-      expect(wrong, 'each node has exactly one outcome').toEqual([]);
-      const late = outcomes.filter((node) => node.rescues > 0).length;
-      expect(late, 'machines that registered after their verdict').toBeGreaterThan(0);
-      expect(late, 'machines that registered before a verdict').toBeLessThan(machines);
+      const wrongOutcomes = outcomes.filter((node) => !isOneOutcome(node, registeringIds.has(node.node_id)));
+      expect(wrongOutcomes, 'each node has exactly one outcome').toEqual([]);
+      const lateCount = outcomes.filter((node) => node.rescues > 0).length;
+      expect(lateCount, 'machines that registered after their verdict').toBeGreaterThan(0);
+      expect(lateCount, 'machines that registered after their verdict, but not all').toBeLessThan(machines);
     } finally {
-      await other.stop();
+      await otherReplica.stop();
     }
   },
   counterTests: [
@@ -230,14 +230,14 @@ scenario({
     {
       broken: 'a sweep that writes stale reads',
       around: withFewer,
-      composition: unguarded,
+      composition: unguardedSweep,
       fails: /each node has exactly one outcome/,
     },
   ],
 });
 
 /** Accepts connections and never answers. */
-async function silentServer(): Promise<{ url: string; connections(): number; close(): void }> {
+async function startSilentServer(): Promise<{ url: string; connections(): number; close(): void }> {
   let connections = 0;
   const server = createServer(() => {
     connections++;
@@ -249,7 +249,7 @@ async function silentServer(): Promise<{ url: string; connections(): number; clo
 
 const provision_seconds = 2;
 const probe_timeout_seconds = 30;
-/** Longer than any wait of the story. */
+/** Longer than the wait by which the counter-test must fail. */
 const probe_seconds = 10;
 
 /** Decides all due rows in one transaction and tries nothing else when it fails. */
@@ -273,7 +273,7 @@ const probesFirst = withRun('provision-deadline', ({ db }, right) => async (now)
 scenario({
   name: 'an unwritable row, an overridden one and a hanging probe delay no other row',
   async story(context) {
-    const silent = await silentServer();
+    const silentListener = await startSilentServer();
     try {
       await externalPool(context, 'mixed', {
         budgets: { provision_seconds, start_seconds: 600 },
@@ -283,9 +283,9 @@ scenario({
       const createMixedNode = async (more: object = {}) =>
         (await context.client.call('node-create', { body: { pool: 'mixed', ...more } })).node.node_id;
       const hanging = await context.client.call('node-create', { body: { pool: 'mixed' } });
-      const body = { ...registration({ enrollment_token: hanging.enrollment_token }), base_url: silent.url };
+      const body = { ...registration({ enrollment_token: hanging.enrollment_token }), base_url: silentListener.url };
       await callRoute(context.server.url, 'agent-register', { body });
-      await context.waitFor('the hanging machine to be probed', () => silent.connections() > 0);
+      await context.waitFor('the hanging machine to be probed', () => silentListener.connections() > 0);
       const unwritable = await createMixedNode();
       await context.db.query(`create function refuse_verdict() returns trigger language plpgsql as $$
         begin if new.node_id = '${unwritable}' and new.status = 'failed' then raise exception 'this row cannot be written'; end if; return new; end $$`);
@@ -293,8 +293,8 @@ scenario({
         'create trigger refuse_verdict before update on nodes for each row execute function refuse_verdict()',
       );
       const overridden = await createMixedNode({ provision_timeout_seconds: 600 });
-      const others = [await createMixedNode(), await createMixedNode(), await createMixedNode()];
-      for (const id of others)
+      const otherIds = [await createMixedNode(), await createMixedNode(), await createMixedNode()];
+      for (const id of otherIds)
         await context.waitFor('the other machines to fail', async () => {
           const node = await nodeOf(context, id);
           return node.status === 'failed' ? node : undefined;
@@ -302,15 +302,16 @@ scenario({
       expect((await nodeOf(context, overridden)).status).toBe('provisioning');
       expect((await nodeOf(context, unwritable)).status).toBe('provisioning');
       await context.waitFor('evidence of the unwritable row', async () => {
-        const story = await context.client.call('node-timeline', { params: { id: unwritable }, query: { limit: 100 } });
-        return story.items.find((fact) => fact.kind === 'verdict.unwritable');
+        const query = { limit: 100 };
+        const { items } = await context.client.call('node-timeline', { params: { id: unwritable }, query });
+        return items.find((fact) => fact.kind === 'verdict.unwritable');
       });
       const { items } = await context.client.call('sweep-list', {});
       const { lateness_seconds } = items.find(({ name }) => name === 'provision-deadline') ?? {};
       expect(lateness_seconds, 'how late the verdicts were').toBeLessThan(probe_timeout_seconds / 3);
       expect(lateness_seconds).not.toBeNull();
     } finally {
-      silent.close();
+      silentListener.close();
     }
   },
   counterTests: [

@@ -17,7 +17,7 @@ import {
 import { changesOf, externalPool, localPool, waitForNode } from '../support/machines.ts';
 import { type ScenarioContext, scenario, withDeciders, withoutSweep } from '../support/scenario.ts';
 
-/** Short budgets in the order of the usual ones: 720, 1800, 1200 and 60 s. */
+/** Those of server, class and pool are the usual 720, 1800 and 1200 s, sped up 600 times. */
 const default_seconds = 1.2;
 const class_seconds = 3;
 const pool_seconds = 2;
@@ -69,8 +69,8 @@ async function allocateNode(context: ScenarioContext, provision_timeout_seconds:
   const [node, shared] = await context.waitFor('a node for the allocation', async () => {
     const { items } = await context.client.call('timeline-get', { query: { allocation_id, limit: 500 } });
     const set = (kind: string) => items.find((fact) => fact.kind === kind)?.data.set as NodeWithDeadline | undefined;
-    const found = [set('node.provisioning'), set('allocation.provisioning')] as const;
-    return found[0] && found[1] ? ([found[0], found[1]] as const) : undefined;
+    const fields = [set('node.provisioning'), set('allocation.provisioning')] as const;
+    return fields[0] && fields[1] ? ([fields[0], fields[1]] as const) : undefined;
   });
   const { deadline_at, budget_seconds, budget_source } = shared;
   expect(node, 'node and allocation have the same deadline').toMatchObject({
@@ -185,10 +185,10 @@ scenario({
 scenario({
   name: 'the default budgets of the product',
   async story(context) {
-    const own = { provision_seconds: 1200, ceiling_seconds: 3600 };
-    await declarePools(context, own);
+    const poolBudgets = { provision_seconds: 1200, ceiling_seconds: 3600 };
+    await declarePools(context, poolBudgets);
     const hermes = defaultRuntimeClasses.hermes?.provision_seconds ?? 0;
-    const requested = own.provision_seconds / 20;
+    const requestedSeconds = poolBudgets.provision_seconds / 20;
     const cases: Case[] = [
       {
         level: 'server',
@@ -197,8 +197,18 @@ scenario({
         node: await createNode(context, 'plain'),
       },
       { level: 'class', seconds: hermes, source: 'class', node: await createNode(context, 'classed') },
-      { level: 'pool', seconds: own.provision_seconds, source: 'pool', node: await createNode(context, 'owned') },
-      { level: 'node', seconds: requested, source: 'allocation', node: await createNode(context, 'owned', requested) },
+      {
+        level: 'pool',
+        seconds: poolBudgets.provision_seconds,
+        source: 'pool',
+        node: await createNode(context, 'owned'),
+      },
+      {
+        level: 'node',
+        seconds: requestedSeconds,
+        source: 'allocation',
+        node: await createNode(context, 'owned', requestedSeconds),
+      },
     ];
     for (const each of cases) expectBudget(each);
   },

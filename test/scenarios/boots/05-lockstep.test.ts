@@ -1,5 +1,5 @@
 /**
- * The bootstrap watcher looks at a machine exactly as long as the deadline rule waits, also after
+ * The bootstrap watcher inspects a machine exactly as long as the deadline rule waits, also after
  * an operator moved the deadline. An early crash ends the wait at once.
  */
 import { expect } from 'vitest';
@@ -14,7 +14,7 @@ const waitForFailure = (context: ScenarioContext, id: string) =>
     return allocation.status === 'failed' ? allocation : undefined;
   });
 
-const factsOf = async (context: ScenarioContext, allocation_id: string, kind: string) =>
+const readFacts = async (context: ScenarioContext, allocation_id: string, kind: string) =>
   (await context.client.call('timeline-get', { query: { allocation_id, kind, limit: 100 } })).items;
 
 scenario({
@@ -30,12 +30,12 @@ scenario({
     expect(failed.reason).toContain('setup exited with code 9');
     // The first diagnosis may read the output before the process exits, so wait for a certain one.
     const diagnosis = await context.waitFor('the diagnosis', async () => {
-      const found = await factsOf(context, id, 'bootstrap.diagnosis');
+      const found = await readFacts(context, id, 'bootstrap.diagnosis');
       return found.find(({ data }) => data.certain === true);
     });
     expect(diagnosis.data).toMatchObject({ code: 'out_of_memory' });
-    const waited = secondsBetween(new Date(failed.created_at), new Date(failed.status_since));
-    expect(waited).toBeLessThan(provision_seconds / 2);
+    const waitedSeconds = secondsBetween(new Date(failed.created_at), new Date(failed.status_since));
+    expect(waitedSeconds).toBeLessThan(provision_seconds / 2);
     const operation = await context.waitFor('the operation to have failed', async () => {
       const [only] = (await context.client.call('operation-list', { query: {} })).items;
       return only?.status === 'failed' ? only : undefined;
@@ -59,24 +59,24 @@ scenario({
   ],
 });
 
-let lookTimes: number[] = [];
+let inspectionTimes: number[] = [];
 const lockstepDriver = simulatedDriver({
   /** A machine that never registers and shows nothing. */
-  observe: async () => {
-    lookTimes.push(systemClock.nowMs());
+  inspect: async () => {
+    inspectionTimes.push(systemClock.nowMs());
     return { state: 'running', present: true, ready: false, detail: null };
   },
 });
 
 /** Long enough for a busy machine to move the deadline in time. */
 const provision_seconds = 5;
-/** Long enough for a busy machine to look at least once between the two deadlines. */
+/** Long enough for at least one inspection between the two deadlines on a busy host. */
 const extended_by = 12;
 
 scenario({
-  name: 'the watcher looks until the moved deadline and not beyond it',
+  name: 'the watcher inspects the machine until the moved deadline and not beyond it',
   async story(context) {
-    lookTimes = [];
+    inspectionTimes = [];
     await context.client.call('pool-put', {
       params: { pool: 'silent' },
       body: { driver: 'simulated', budgets: { provision_seconds, rescue_seconds: 600 } },
@@ -99,17 +99,17 @@ scenario({
       const { deadline_at } = await context.client.call('allocation-get', { params: { id } });
       return deadline_at !== null;
     });
-    const verdict = await context.client.call('node-get', { params: { id: node_id } });
-    expect(verdict.verdict).toMatchObject({ rule: 'provision-deadline' });
-    expect(new Date(verdict.status_since) >= deadline, 'not before the moved deadline').toBe(true);
-    // The watcher kept looking past the first deadline and stopped at the moved one.
-    const decidedMs = new Date(verdict.status_since).getTime();
-    const last = new Date(lookTimes.findLast((at) => at < decidedMs) ?? 0);
+    const failedNode = await context.client.call('node-get', { params: { id: node_id } });
+    expect(failedNode.verdict).toMatchObject({ rule: 'provision-deadline' });
+    expect(new Date(failedNode.status_since) >= deadline, 'not before the moved deadline').toBe(true);
+    // The watcher went on past the first deadline and stopped at the moved one.
+    const decidedMs = new Date(failedNode.status_since).getTime();
+    const last = new Date(inspectionTimes.findLast((at) => at < decidedMs) ?? 0);
     expect(last > new Date(before.deadline_at ?? '')).toBe(true);
     expect(last <= deadline).toBe(true);
-    // One look after the verdict is allowed: the diagnosis of the failure, not the watcher.
-    expect(lookTimes.filter((at) => at >= decidedMs).length).toBeLessThanOrEqual(1);
-    const [moved] = await factsOf(context, id, 'node.deadline_moved');
+    // One inspection after the verdict is allowed: the diagnosis of the failure makes it.
+    expect(inspectionTimes.filter((at) => at >= decidedMs).length).toBeLessThanOrEqual(1);
+    const [moved] = await readFacts(context, id, 'node.deadline_moved');
     expect(moved).toMatchObject({ actor: { kind: 'token' } });
     expect(moved?.summary).toContain('a slow mirror today');
   },

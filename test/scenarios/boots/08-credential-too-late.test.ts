@@ -24,15 +24,15 @@ import { type ScenarioContext, scenario, whileBroken } from '../support/scenario
 const brokenParts = vi.hoisted(() => ({}) as { replaceProblem?: (problem: ApiProblem) => ApiProblem });
 
 vi.mock(import('../../../src/store/agents/register.ts'), async (original) => {
-  const whole = await original();
+  const originalModule = await original();
   const register: typeof Enrolment.register = async (...args) => {
     try {
-      return await whole.register(...args);
+      return await originalModule.register(...args);
     } catch (error) {
       throw error instanceof ApiProblem && brokenParts.replaceProblem ? brokenParts.replaceProblem(error) : error;
     }
   };
-  return { ...whole, register };
+  return { ...originalModule, register };
 });
 
 /** Enough for a machine on a busy host to boot, be refused more than once and register. */
@@ -55,12 +55,12 @@ interface Unrecorded {
 async function unrecordedMachine(context: ScenarioContext, pool: string): Promise<Unrecorded> {
   const db = openDatabase({ url: context.server.database_url, max_connections: 1 });
   onTestFinished(() => db.close());
-  const created = now(systemClock);
-  const clockAtCreation = { ...systemClock, nowMs: () => created.getTime() };
+  const createdAt = now(systemClock);
+  const clockAtCreation = { ...systemClock, nowMs: () => createdAt.getTime() };
   const node_id = newNodeId(clockAtCreation);
   const node_instance_id = newNodeInstanceId(clockAtCreation);
-  const installation = await openInstallation(db, created);
-  const enrollment_token = installation.enrollmentToken({ pool, node_id, node_instance_id });
+  const installation = await openInstallation(db, createdAt);
+  const enrollment_token = installation.signEnrollmentToken({ pool, node_id, node_instance_id });
   const record = () =>
     db.transaction(async (tx) => {
       const at = now(systemClock);
@@ -78,11 +78,11 @@ async function unrecordedMachine(context: ScenarioContext, pool: string): Promis
         requested_provision_seconds: null,
         labels: {},
       };
-      const cited = { by: 'node-create', reason: 'its record comes late' } as const;
-      await createNode(tx, node, current.document, cited, at, defaultEnvironment);
+      const cause = { by: 'node-create', reason: 'its record comes late' } as const;
+      await createNode(tx, node, current.document, cause, at, defaultEnvironment);
       await createInstance(tx, { node_instance_id, node_id, enrollment_token }, at);
     });
-  return { node_id, created, enrollment_token, record };
+  return { node_id, created: createdAt, enrollment_token, record };
 }
 
 const refusals = (agent: RealAgent) => agent.output().split('enrollment_pending').length - 1;
@@ -146,19 +146,19 @@ async function answersEachCase(context: ScenarioContext): Promise<void> {
       { body: registration({ enrollment_token: token }) },
       bearer ? { bearer } : {},
     );
-  const early = await register(enrollment_token);
-  expectProblem(early, 'enrollment_pending');
-  expect(early.status).toBe(425);
-  expect(early.body.retry_after_seconds).toBeGreaterThan(0);
-  expect(early.headers.get('retry-after')).toBe(String(early.body.retry_after_seconds));
-  expect(secondsBetween(created, new Date(String(early.body.deadline_at)))).toBe(provision_seconds);
+  const earlyReply = await register(enrollment_token);
+  expectProblem(earlyReply, 'enrollment_pending');
+  expect(earlyReply.status).toBe(425);
+  expect(earlyReply.body.retry_after_seconds).toBeGreaterThan(0);
+  expect(earlyReply.headers.get('retry-after')).toBe(String(earlyReply.body.retry_after_seconds));
+  expect(secondsBetween(created, new Date(String(earlyReply.body.deadline_at)))).toBe(provision_seconds);
 
-  const forged = await register(enrollment_token.replace(/\.(.)/, (_, first) => (first === 'A' ? '.B' : '.A')));
-  expectProblem(forged, 'enrollment_invalid');
-  expect(forged.status).toBe(401);
-  const stranger = await register(enrollment_token, 'swc_nobody-was-ever-given-this');
-  expectProblem(stranger, 'credential_unknown');
-  expect(stranger.status).toBe(401);
+  const forgedReply = await register(enrollment_token.replace(/\.(.)/, (_, first) => (first === 'A' ? '.B' : '.A')));
+  expectProblem(forgedReply, 'enrollment_invalid');
+  expect(forgedReply.status).toBe(401);
+  const unknownReply = await register(enrollment_token, 'swc_nobody-was-ever-given-this');
+  expectProblem(unknownReply, 'credential_unknown');
+  expect(unknownReply.status).toBe(401);
 }
 
 scenario({
@@ -166,10 +166,10 @@ scenario({
   async story(context) {
     await externalPool(context, 'workspaces', { budgets: { provision_seconds } });
     await externalPool(context, 'hopeless', { budgets: { provision_seconds: hopeless_seconds } });
-    const unknown = await unrecordedMachine(context, 'hopeless');
-    const hopeless = await startAgent(context, { enrollment_token: unknown.enrollment_token });
+    const unrecorded = await unrecordedMachine(context, 'hopeless');
+    const hopeless = await startAgent(context, { enrollment_token: unrecorded.enrollment_token });
     await retriesRegistration(context);
-    await expectGivesUpInTime(context, hopeless, unknown);
+    await expectGivesUpInTime(context, hopeless, unrecorded);
     await answersEachCase(context);
   },
   counterTests: [

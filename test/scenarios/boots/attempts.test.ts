@@ -96,9 +96,9 @@ it('reports that another attempt waits for room, and serves it before later requ
       const allocation = await readAllocation(server.client, id);
       return allocation.progress?.message === message ? allocation : undefined;
     });
-  const waiting = await waitForMessage(first, 'Waiting for room in the pool (1 nodes at most)');
-  expect(waiting).toMatchObject({ status: 'failed', deadline_at: null, progress: { status: 'running' } });
-  expect(waiting.reason).toMatch(/another try follows$/);
+  const waitingAllocation = await waitForMessage(first, 'Waiting for room in the pool (1 nodes at most)');
+  expect(waitingAllocation).toMatchObject({ status: 'failed', deadline_at: null, progress: { status: 'running' } });
+  expect(waitingAllocation.reason).toMatch(/another try follows$/);
   await waitForMessage(third, 'Waiting for room in the pool (1 nodes at most), behind 1 other');
   await release(server.client, second);
   await waitForStatus(server.client, first, 'active');
@@ -107,8 +107,6 @@ it('reports that another attempt waits for room, and serves it before later requ
 });
 
 it('makes one attempt where the pool sets none', async () => {
-  const mark = join(files, 'once');
-  await writeFile(mark, '');
   await declarePool(server.client, 'single', { spec: { setup: 'exit 7' } });
   const id = await allocate(server.client, 'single');
   await waitForStatus(server.client, id, 'failed');

@@ -24,10 +24,10 @@ import { type ScenarioContext, scenario, whileBroken, withDeciders, withoutSweep
 type Parts = Pick<typeof Prerequisites, 'reportPrerequisites'>;
 const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/agents/prerequisites.ts'), async (original) => {
-  const whole = await original();
+  const originalModule = await original();
   return {
-    ...whole,
-    reportPrerequisites: (...args) => (brokenParts.reportPrerequisites ?? whole.reportPrerequisites)(...args),
+    ...originalModule,
+    reportPrerequisites: (...args) => (brokenParts.reportPrerequisites ?? originalModule.reportPrerequisites)(...args),
   };
 });
 
@@ -106,7 +106,7 @@ scenario({
     const explanation = await context.client.call('node-explain', { params: { id: machine.node_id } });
     expect(explanation.because).toMatchObject({ rule: 'prerequisite-missing', verdict: failed.verdict?.reason });
     await machine.beat('ready');
-    expect((await nodeOf(context, machine.node_id)).status, 'the status after a beat without the driver').toBe(
+    expect((await nodeOf(context, machine.node_id)).status, 'the status after a heartbeat without the driver').toBe(
       'failed',
     );
 
@@ -169,15 +169,15 @@ scenario({
       ['equipped', presentDriver],
       ['bare', missingDriver],
     ] as const) {
-      const required = [shell, driverCheck];
-      await localPool(context, pool, { heartbeat, requires: required });
-      await externalPool(context, `${pool}-others`, { heartbeat, requires: required });
+      const requiredChecks = [shell, driverCheck];
+      await localPool(context, pool, { heartbeat, requires: requiredChecks });
+      await externalPool(context, `${pool}-others`, { heartbeat, requires: requiredChecks });
     }
     const start = async (pool: string) => {
       const { token } = await context.client.call('join-token-create', { params: { pool } });
       await startAgent(context, { join_token: token, name: pool });
     };
-    const nodeIn = (pool: string, status: Node['status']) =>
+    const waitForNodeIn = (pool: string, status: Node['status']) =>
       context.waitFor(`machine of ${pool} to be ${status}`, async () => {
         const { items } = await context.client.call('node-list', { query: { pool } });
         return items.find((node) => node.status === status);
@@ -185,9 +185,9 @@ scenario({
     await start('equipped-others');
     await start('bare-others');
     const active = await allocate(context.client, 'equipped');
-    const doomed = await allocate(context.client, 'bare');
+    const failingId = await allocate(context.client, 'bare');
 
-    const ready = [await nodeIn('equipped-others', 'ready'), await nodeIn('equipped', 'ready')];
+    const ready = [await waitForNodeIn('equipped-others', 'ready'), await waitForNodeIn('equipped', 'ready')];
     for (const { node_id } of ready)
       await context.waitFor('both checks on the timeline', async () => {
         const met = await readCheckNames(context, node_id, 'prerequisite.met');
@@ -195,10 +195,10 @@ scenario({
       });
     await waitForAllocation(context, active, 'active');
 
-    const failed = await nodeIn('bare-others', 'failed');
+    const failed = await waitForNodeIn('bare-others', 'failed');
     expect(failed.verdict?.rule).toBe('prerequisite-missing');
     expect(failed.verdict?.reason).toMatch(/^prerequisite_missing: gpu-driver \(its check exited with code 3/);
-    const { reason } = await waitForAllocation(context, doomed, 'failed');
+    const { reason } = await waitForAllocation(context, failingId, 'failed');
     expect(reason).toMatch(/gpu-driver is missing.*prerequisite_missing/);
   },
   counterTests: [

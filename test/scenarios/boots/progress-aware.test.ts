@@ -51,8 +51,8 @@ scenario({
   async story(context) {
     // Long enough that a late verdict on a busy machine is not mistaken for a postponed one.
     const provision_seconds = 4;
-    const waited = await waitForFailure(context, { provision_seconds, silence_seconds: 1 });
-    expect(waited, 'the boot failed at its budget').toBeGreaterThanOrEqual(2 * provision_seconds);
+    const waitedSeconds = await waitForFailure(context, { provision_seconds, silence_seconds: 1 });
+    expect(waitedSeconds, 'the boot failed at its budget').toBeGreaterThanOrEqual(2 * provision_seconds);
   },
   counterTests: [{ broken: 'ignored progress', composition: ignoreProgress, fails: /failed at its budget/ }],
 });
@@ -62,8 +62,8 @@ scenario({
   settings: provider(0.5),
   async story(context) {
     const provision_seconds = 60;
-    const waited = await waitForFailure(context, { provision_seconds, silence_seconds: 1 });
-    expect(waited).toBeLessThan(provision_seconds / 2);
+    const waitedSeconds = await waitForFailure(context, { provision_seconds, silence_seconds: 1 });
+    expect(waitedSeconds).toBeLessThan(provision_seconds / 2);
   },
   counterTests: [{ broken: 'ignored progress', composition: ignoreProgress, fails: /waited .* for the boot to fail/ }],
 });

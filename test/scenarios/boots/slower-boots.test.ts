@@ -30,8 +30,8 @@ scenario({
     const db = openDatabase({ url: context.server.database_url });
     const yesterday = secondsLater(now(systemClock), -24 * hour);
     const stages = { 'image-pull': 107, 'set-up': 270 };
-    const before = { from: secondsLater(yesterday, -100 * hour), every_seconds: hour, stages };
-    await recordStagedBoots(db, { pool: 'gpu', count: 100, ...before });
+    const normalBoots = { from: secondsLater(yesterday, -100 * hour), every_seconds: hour, stages };
+    await recordStagedBoots(db, { pool: 'gpu', count: 100, ...normalBoots });
     await context.expectNever(
       'a finding was opened',
       3 * pass_seconds,
@@ -39,8 +39,8 @@ scenario({
     );
     // The last boot ended just now.
     const every_seconds = (24 * hour - 500) / 39;
-    const since = { from: yesterday, every_seconds, stages: { ...stages, 'image-pull': 230 } };
-    await recordStagedBoots(db, { pool: 'gpu', count: 40, after: 100, ...since });
+    const slowerBoots = { from: yesterday, every_seconds, stages: { ...stages, 'image-pull': 230 } };
+    await recordStagedBoots(db, { pool: 'gpu', count: 40, after: 100, ...slowerBoots });
     await db.close();
 
     const slowPull = await waitForFinding(context, 'open');

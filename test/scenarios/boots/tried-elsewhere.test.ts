@@ -19,8 +19,8 @@ import { type ScenarioContext, scenario, whileBroken } from '../support/scenario
 type Parts = Pick<typeof NodeRetire, 'retireIn'>;
 const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/release/node-retire.ts'), async (original) => {
-  const whole = await original();
-  return { ...whole, retireIn: (...args) => (brokenParts.retireIn ?? whole.retireIn)(...args) };
+  const originalModule = await original();
+  return { ...originalModule, retireIn: (...args) => (brokenParts.retireIn ?? originalModule.retireIn)(...args) };
 });
 
 const pool = 'shared';
@@ -65,8 +65,8 @@ scenario({
     expect((await first.beat('ready')).body.code).toBe('instance_fenced');
 
     // The same machine may join again as a new instance; the former one is fenced.
-    const rejoined = await readyMachine(context, 'm1');
-    expect((await waitForAllocation(context, bmart, 'active')).node_id).toBe(rejoined.node_id);
+    const rejoinedMachine = await readyMachine(context, 'm1');
+    expect((await waitForAllocation(context, bmart, 'active')).node_id).toBe(rejoinedMachine.node_id);
   },
   counterTests: [
     {

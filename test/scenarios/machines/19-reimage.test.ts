@@ -22,19 +22,19 @@ type Parts = Pick<typeof NewInstance, 'followPool'> &
   Pick<typeof Teardown, 'tearDown'> & { alterSession(session: Session): Session };
 const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/provision/new-instance.ts'), async (original) => {
-  const whole = await original();
-  return { ...whole, followPool: (...args) => (brokenParts.followPool ?? whole.followPool)(...args) };
+  const originalModule = await original();
+  return { ...originalModule, followPool: (...args) => (brokenParts.followPool ?? originalModule.followPool)(...args) };
 });
 vi.mock(import('../../../src/operations/release/teardown.ts'), async (original) => {
-  const whole = await original();
-  return { ...whole, tearDown: (...args) => (brokenParts.tearDown ?? whole.tearDown)(...args) };
+  const originalModule = await original();
+  return { ...originalModule, tearDown: (...args) => (brokenParts.tearDown ?? originalModule.tearDown)(...args) };
 });
 vi.mock(import('../../../src/store/agents/sessions/agent-sessions.ts'), async (original) => {
-  const whole = await original();
+  const originalModule = await original();
   return {
-    ...whole,
+    ...originalModule,
     createAgentSessions: (db) => {
-      const sessions = whole.createAgentSessions(db);
+      const sessions = originalModule.createAgentSessions(db);
       const alterSession = (session: Session) =>
         brokenParts.alterSession ? brokenParts.alterSession(session) : session;
       return { ...sessions, find: async (...args) => alterSession(await sessions.find(...args)) };
@@ -100,10 +100,10 @@ async function expectRecordsKept(
 ) {
   const after = await context.waitFor('the saved diagnostics of the former instance', async () => {
     const found = await recordOf(context, id, instance);
-    const kept =
+    const hasRecords =
       ['proof.absent', 'instance.revoked'].every((kind) => found.facts.includes(kind)) &&
       ['node', 'provider'].every((layer) => found.frozen_by.includes(layer));
-    return kept ? found : undefined;
+    return hasRecords ? found : undefined;
   });
   expect(after.stages).toEqual(before.stages);
   expect(after.lines.slice(0, before.lines.length)).toEqual(before.lines);
@@ -111,7 +111,7 @@ async function expectRecordsKept(
 }
 
 /** The whole timeline of a node, oldest first. */
-async function timelineOf(context: ScenarioContext, node_id: string): Promise<Evidence[]> {
+async function readTimeline(context: ScenarioContext, node_id: string): Promise<Evidence[]> {
   const facts: Evidence[] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {
     const page: { items: Evidence[]; next_cursor: string | null } = await context.client.call('timeline-get', {
@@ -135,7 +135,7 @@ async function expectRecordsSurviveRetirement(
   // A timeline shows nothing newer than the oldest open transaction, so the latest facts may appear
   // a moment later.
   const timeline = await context.waitFor('every instance on the timeline', async () => {
-    const facts = await timelineOf(context, node_id);
+    const facts = await readTimeline(context, node_id);
     return instancesIn(facts).size >= instances.length ? facts : undefined;
   });
   expect(instancesIn(timeline)).toEqual(new Set(instances));
@@ -149,18 +149,21 @@ async function expectRecordsSurviveRetirement(
   await context.client.call('node-act', { params: { id: node_id, action: 'retire' }, body: { reason: 'scrapped' } });
   await waitForNode(context, node_id, 'retired');
 
-  expect((await timelineOf(context, node_id)).slice(0, before.timeline.length)).toEqual(before.timeline);
+  expect((await readTimeline(context, node_id)).slice(0, before.timeline.length)).toEqual(before.timeline);
   for (const [place, instance] of instances.entries()) {
     const after = await recordOf(context, node_id, instance);
-    const kept = before.records[place];
-    expect(after.stages).toEqual(kept?.stages);
-    expect(after.lines.slice(0, kept?.lines.length)).toEqual(kept?.lines);
-    expect(after.facts.slice(0, kept?.facts.length)).toEqual(kept?.facts);
+    const recordBefore = before.records[place];
+    expect(after.stages).toEqual(recordBefore?.stages);
+    expect(after.lines.slice(0, recordBefore?.lines.length)).toEqual(recordBefore?.lines);
+    expect(after.facts.slice(0, recordBefore?.facts.length)).toEqual(recordBefore?.facts);
   }
   // The node's state at its failure can still be reconstructed.
-  const then = await context.client.call('node-state', { params: { id: node_id }, query: { at: failure?.at ?? '' } });
-  expect(then).toMatchObject({ status: 'failed', node_instance_id: failure?.node_instance_id });
-  expect(then.verdict).toMatchObject({ rule: 'provision-error', reason: failure?.data.reason });
+  const stateAtFailure = await context.client.call('node-state', {
+    params: { id: node_id },
+    query: { at: failure?.at ?? '' },
+  });
+  expect(stateAtFailure).toMatchObject({ status: 'failed', node_instance_id: failure?.node_instance_id });
+  expect(stateAtFailure.verdict).toMatchObject({ rule: 'provision-error', reason: failure?.data.reason });
   const { items } = await context.client.call('store-verify', {});
   expect(items).toEqual([]);
 }
@@ -181,13 +184,13 @@ scenario({
 
     await writeFile(scratch, '');
     await declareRig(context, { requires: [{ name: 'scratch-disk', check: `test -e ${scratch}` }] });
-    const predicted = await reimage(context, node_id, { reason: 'try', dry_run: true });
-    expect(predicted.body).toMatchObject({
+    const prediction = await reimage(context, node_id, { reason: 'try', dry_run: true });
+    expect(prediction.body).toMatchObject({
       dry_run: true,
       node: { status: 'ready' },
       predicts: { status: 'cleaning' },
     });
-    expect(predicted.body.predicts).toMatchObject({ says: expect.stringContaining('from generation 2 of its pool') });
+    expect(prediction.body.predicts).toMatchObject({ says: expect.stringContaining('from generation 2 of its pool') });
 
     const env = { SLIPWAY_TOKEN: context.server.token };
     const args = ['act', node_id, 'reimage', '--reason', 'a new kernel'];
@@ -200,11 +203,11 @@ scenario({
     expect((await causesOf(context, node_id)).slice(-4)).toEqual(['reimage', 'proof', 'registration', 'claim-ready']);
     await expectFenced(context, credentials);
     await expectRecordsKept(context, node_id, former, before);
-    const current = await context.waitFor('the prerequisite to be reported', async () => {
+    const currentRecord = await context.waitFor('the prerequisite to be reported', async () => {
       const found = await recordOf(context, node_id, replacement.node_instance_id ?? '');
       return found.facts.includes('prerequisite.met') ? found : undefined;
     });
-    expect(current.lines.some(({ line }) => line === 'the rig is set up')).toBe(true);
+    expect(currentRecord.lines.some(({ line }) => line === 'the rig is set up')).toBe(true);
 
     await rm(scratch);
     expect((await reimage(context, node_id, { reason: 'try again' })).status).toBe(200);
@@ -215,11 +218,11 @@ scenario({
 
     await writeFile(scratch, '');
     expect((await reimage(context, node_id, { reason: 'the disk is back' })).status).toBe(200);
-    const repaired = await waitForNewInstance(context, node_id, failed.node_instance_id ?? '');
+    const repairedNode = await waitForNewInstance(context, node_id, failed.node_instance_id ?? '');
     const { allocation } = await context.client.call('allocation-create', { body: { pool: 'rig' } });
     const { node_id: served } = await waitForAllocation(context, allocation.allocation_id, 'active');
-    expect({ node_id: served, occupancy: repaired.occupancy }).toEqual({ node_id, occupancy: 'free' });
-    const laterInstances = [replacement, failed, repaired].map(({ node_instance_id }) => node_instance_id ?? '');
+    expect({ node_id: served, occupancy: repairedNode.occupancy }).toEqual({ node_id, occupancy: 'free' });
+    const laterInstances = [replacement, failed, repairedNode].map(({ node_instance_id }) => node_instance_id ?? '');
     await expectRecordsSurviveRetirement(context, node_id, allocation.allocation_id, [former, ...laterInstances]);
   },
   counterTests: [
@@ -262,15 +265,15 @@ scenario({
     const credentials = await credentialsOf(context, former);
     await rm(cleanable);
     expect((await reimage(context, node_id, { reason: 'a new kernel' })).status).toBe(200);
-    const quarantined = await waitForNode(context, node_id, 'quarantined');
-    expect(quarantined).toMatchObject({ node_instance_id: former, fenced: true, verdict: { rule: 'clean-error' } });
-    expect(quarantined.verdict?.reason).toMatch(/^reimaging it failed at step clean \(owner node\): .*code 3/);
+    const quarantinedNode = await waitForNode(context, node_id, 'quarantined');
+    expect(quarantinedNode).toMatchObject({ node_instance_id: former, fenced: true, verdict: { rule: 'clean-error' } });
+    expect(quarantinedNode.verdict?.reason).toMatch(/^the reimage failed at step clean \(owner node\): .*code 3/);
     // The machine is half torn down, so its old instance is fenced and cannot be reactivated.
     await expectFenced(context, credentials);
     const reactivation = { params: { id: node_id, action: 'reactivate' }, body: { reason: 'try' } } as const;
-    const refused = await callRoute(context.server.url, 'node-act', reactivation, { bearer: context.server.token });
-    expectProblem(refused, 'action_illegal');
-    expect(String(refused.body.detail)).toMatch(/Its instance is fenced .*reimage it/s);
+    const refusal = await callRoute(context.server.url, 'node-act', reactivation, { bearer: context.server.token });
+    expectProblem(refusal, 'action_illegal');
+    expect(String(refusal.body.detail)).toMatch(/Its instance is fenced .*reimage it/s);
 
     await writeFile(cleanable, '');
     expect((await reimage(context, node_id, { reason: 'the array is free' })).status).toBe(200);

@@ -29,19 +29,25 @@ type Parts = Pick<typeof Ping, 'proveByPing'> &
   Pick<typeof Teardown, 'removeMachine'> & { mayMove(move: AllocationTransition.AllocationMove): boolean };
 const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/provision/ping.ts'), async (original) => {
-  const whole = await original();
-  return { ...whole, proveByPing: (...args) => (brokenParts.proveByPing ?? whole.proveByPing)(...args) };
+  const originalModule = await original();
+  return {
+    ...originalModule,
+    proveByPing: (...args) => (brokenParts.proveByPing ?? originalModule.proveByPing)(...args),
+  };
 });
 vi.mock(import('../../../src/operations/release/teardown.ts'), async (original) => {
-  const whole = await original();
-  return { ...whole, removeMachine: (...args) => (brokenParts.removeMachine ?? whole.removeMachine)(...args) };
+  const originalModule = await original();
+  return {
+    ...originalModule,
+    removeMachine: (...args) => (brokenParts.removeMachine ?? originalModule.removeMachine)(...args),
+  };
 });
 vi.mock(import('../../../src/store/transitions/allocation-transition.ts'), async (original) => {
-  const whole = await original();
+  const originalModule = await original();
   return {
-    ...whole,
+    ...originalModule,
     moveAllocations: (tx, moves, ...rest) =>
-      whole.moveAllocations(
+      originalModule.moveAllocations(
         tx,
         moves.filter((move) => brokenParts.mayMove?.(move) ?? true),
         ...rest,
@@ -69,7 +75,7 @@ const act = (
 /** Waits until the operation of an action succeeded and its ping was leased and answered. */
 async function expectPinged(context: ScenarioContext, id: string): Promise<void> {
   const { workflow_id } = await context.client.call('node-get', { params: { id } });
-  await context.waitFor('a ping to be claimed and answered', async () => {
+  await context.waitFor('a ping to be leased and answered', async () => {
     const { items } = await context.client.call('timeline-get', {
       query: { workflow_id: workflow_id ?? '', limit: 500 },
     });
@@ -102,9 +108,9 @@ scenario({
     await first.stop();
     const { node_instance_id: former } = await waitForNode(context, id, 'offline');
 
-    const predicted = await act(context, id, 're-enroll', { dry_run: true });
-    expect(predicted.body).toMatchObject({ node: { status: 'offline' }, predicts: { status: 'provisioning' } });
-    expect(predicted.body).not.toHaveProperty('enrollment_token');
+    const prediction = await act(context, id, 're-enroll', { dry_run: true });
+    expect(prediction.body).toMatchObject({ node: { status: 'offline' }, predicts: { status: 'provisioning' } });
+    expect(prediction.body).not.toHaveProperty('enrollment_token');
     const env = { SLIPWAY_TOKEN: context.server.token };
     const args = ['act', id, 're-enroll', '--reason', 'its disk was replaced'];
     const output = await runCli(args, { server: context.server.url, env });
@@ -137,7 +143,7 @@ scenario({
     {
       broken: 'an operation that sends no ping',
       around: whileBroken(brokenParts, { proveByPing: async () => {} }),
-      fails: /waited .* for a ping to be claimed and answered/,
+      fails: /waited .* for a ping to be leased and answered/,
     },
   ],
 });
@@ -161,13 +167,13 @@ scenario({
       allocation_id: allocation,
       occupancy: 'reserved',
     });
-    const again = await act(context, id, 're-enroll', {}, context.server.token, key);
-    expect(again.body).toEqual(reply.body);
+    const repeatedReply = await act(context, id, 're-enroll', {}, context.server.token, key);
+    expect(repeatedReply.body).toEqual(reply.body);
     // The same idempotency key with another token is another request and gets no secret.
-    const other = await context.client.call('token-create', { body: { name: 'another', role: 'operator' } });
-    const stranger = await act(context, id, 're-enroll', {}, other.token ?? '', key);
-    expectProblem(stranger, 'action_illegal');
-    expect(stranger.text).not.toContain(String(reply.body.enrollment_token));
+    const otherToken = await context.client.call('token-create', { body: { name: 'another', role: 'operator' } });
+    const refusal = await act(context, id, 're-enroll', {}, otherToken.token ?? '', key);
+    expectProblem(refusal, 'action_illegal');
+    expect(refusal.text).not.toContain(String(reply.body.enrollment_token));
 
     const replacement = await startMachine(context.server.url, {
       enrollment_token: String(reply.body.enrollment_token),
@@ -175,13 +181,13 @@ scenario({
     await replacement.beat('ready');
     await waitForAllocation(context, allocation, 'active');
     await expectFenced(context, { credential: machine.credential, enrollment_token: null });
-    let proven = false;
+    let isProven = false;
     const proof = expectPinged(context, id).finally(() => {
-      proven = true;
+      isProven = true;
     });
-    await Promise.all([proof, replacement.work(async () => proven)]);
-    const imaged = await act(context, id, 'reimage', {});
-    expect(String(imaged.body.detail)).toMatch(/external machine.*then re-enroll it/);
+    await Promise.all([proof, replacement.work(async () => isProven)]);
+    const reimageReply = await act(context, id, 'reimage', {});
+    expect(String(reimageReply.body.detail)).toMatch(/external machine.*then re-enroll it/);
   },
   counterTests: [
     {

@@ -22,22 +22,22 @@ import { type ScenarioContext, scenario, whileBroken } from '../support/scenario
 type Parts = Pick<typeof ServerChecks, 'checkServerIdentity'> & Pick<typeof Checkup, 'checkPing'>;
 const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/doctor/server-checks.ts'), async (original) => {
-  const whole = await original();
+  const originalModule = await original();
   return {
-    ...whole,
-    checkServerIdentity: (...args) => (brokenParts.checkServerIdentity ?? whole.checkServerIdentity)(...args),
+    ...originalModule,
+    checkServerIdentity: (...args) => (brokenParts.checkServerIdentity ?? originalModule.checkServerIdentity)(...args),
   };
 });
 vi.mock(import('../../../src/lifecycle/explain/checkup.ts'), async (original) => {
-  const whole = await original();
-  return { ...whole, checkPing: (...args) => (brokenParts.checkPing ?? whole.checkPing)(...args) };
+  const originalModule = await original();
+  return { ...originalModule, checkPing: (...args) => (brokenParts.checkPing ?? originalModule.checkPing)(...args) };
 });
 
 const heartbeat = { interval_seconds: 0.3, stale_after_seconds: 6 };
 /** The timeout of the check of each layer, and of a ping. */
 const timeout_seconds = 5;
 
-interface Stage {
+interface Fixture {
   context: ScenarioContext;
   proxy: FaultyProxy;
   agent: RealAgent;
@@ -45,7 +45,7 @@ interface Stage {
 }
 
 const authorityFile = ({ dir }: Pick<RealAgent, 'dir'>) => `${dir}/ca.pem`;
-const unresolvedName: Named = { layer: 'dns', code: 'dns_unresolved', owner_layer: 'transport' };
+const unresolvedName: LayerFailure = { layer: 'dns', code: 'dns_unresolved', owner_layer: 'transport' };
 const unresolvableUrl = 'https://nowhere.invalid';
 
 /**
@@ -60,15 +60,15 @@ async function startWithUnresolvableServer(context: ScenarioContext, config: obj
 
 /**
  * A server behind a proxy that terminates TLS with its own CA, and a real agent that connects
- * through it.
+ * through it. With `isUnresolvedAtFirst` the agent first spools faults of an unresolvable name.
  */
-async function setUpStage(context: ScenarioContext, lost = false): Promise<Stage> {
+async function setUpFixture(context: ScenarioContext, isUnresolvedAtFirst = false): Promise<Fixture> {
   const proxy = await faultyProxy(context.server.url);
   onTestFinished(() => proxy.stop());
   await externalPool(context, 'yard', { heartbeat });
   const { token: join_token } = await context.client.call('join-token-create', { params: { pool: 'yard' } });
   const config = { ca: proxy.ca, join_token, name: 'crane' };
-  const dir = lost ? { dir: await startWithUnresolvableServer(context, config) } : {};
+  const dir = isUnresolvedAtFirst ? { dir: await startWithUnresolvableServer(context, config) } : {};
   const agent = { ...(await startAgent(context, { ...config, server_url: proxy.url, ...dir })), ...dir };
   await writeFile(authorityFile(agent), proxy.ca);
   const [node] = await context.waitFor('the machine to join', async () => {
@@ -78,19 +78,23 @@ async function setUpStage(context: ScenarioContext, lost = false): Promise<Stage
   return { context, proxy, agent, node_id: node?.node_id ?? '' };
 }
 
-interface Named {
+interface LayerFailure {
   layer: string;
   code: string;
   owner_layer: string;
 }
 
-const failureIn = (reports: readonly LayerReport[]): Named | 'well' => {
+const failureIn = (reports: readonly LayerReport[]): LayerFailure | 'well' => {
   const failure = failureOf(reports);
   return failure ? { layer: failure.layer, code: failure.code ?? '', owner_layer: failure.owner_layer ?? '' } : 'well';
 };
 
 /** Runs doctor on the machine, with the agent's files. */
-async function diagnoseFromNode({ agent, proxy }: Stage, dir = agent.dir, server = proxy.url): Promise<Named | 'well'> {
+async function diagnoseFromNode(
+  { agent, proxy }: Fixture,
+  dir = agent.dir,
+  server = proxy.url,
+): Promise<LayerFailure | 'well'> {
   const lines: string[] = [];
   const args = ['--server', server, '--dir', dir, '--ca', authorityFile(agent), '--json'];
   await agentDoctor(
@@ -107,9 +111,9 @@ async function diagnoseFromNode({ agent, proxy }: Stage, dir = agent.dir, server
 
 /** Runs doctor for an operator, over the same path. */
 async function diagnoseFromOperator(
-  { context, proxy, node_id }: Stage,
+  { context, proxy, node_id }: Fixture,
   given: { token?: string } = {},
-): Promise<Named | 'well'> {
+): Promise<LayerFailure | 'well'> {
   const reports: LayerReport[] = [];
   const examination = examine({
     url: new URL(proxy.url),
@@ -125,10 +129,10 @@ async function diagnoseFromOperator(
   return failureIn(reports);
 }
 
-/** Waits until the agent met the fault and spooled it. It reports the fault later. */
+/** Waits until the agent met the fault and spooled it. The agent reports the fault later. */
 const waitForSpooledFault = (
-  { context, agent }: Pick<Stage, 'context' | 'agent'>,
-  { layer, code }: Named,
+  { context, agent }: Pick<Fixture, 'context' | 'agent'>,
+  { layer, code }: LayerFailure,
 ): Promise<unknown> =>
   context.waitFor(`${layer} to be met by the agent`, async () => {
     const { failed_calls } = JSON.parse(await readFile(join(agent.dir, '.agent/facts.json'), 'utf8').catch(() => '{}'));
@@ -140,8 +144,8 @@ const waitForSpooledFault = (
  * owner that doctor named.
  */
 const waitForReport = (
-  { context, node_id }: Stage,
-  { layer, code, owner_layer }: Named,
+  { context, node_id }: Fixture,
+  { layer, code, owner_layer }: LayerFailure,
   call?: string,
 ): Promise<unknown> =>
   context.waitFor(`${layer} on the timeline`, async () => {
@@ -160,7 +164,7 @@ const waitForReport = (
  * The faults on the path, with the layer that doctor must name. Only a fault that has the name of
  * its layer is also checked with the agent.
  */
-const pathFaults: [ProxyFault, Named][] = [
+const pathFaults: [ProxyFault, LayerFailure][] = [
   ['tcp', { layer: 'tcp', code: 'tcp_refused', owner_layer: 'transport' }],
   ['tls', { layer: 'tls', code: 'tls_failed', owner_layer: 'transport' }],
   ['ca', { layer: 'ca', code: 'ca_untrusted', owner_layer: 'transport' }],
@@ -171,9 +175,9 @@ const pathFaults: [ProxyFault, Named][] = [
 ];
 
 /** Checks that doctor names the layer `dns` on the machine and in the CLI. */
-async function expectUnresolvedName(stage: Stage): Promise<void> {
-  expect(await diagnoseFromNode(stage, stage.agent.dir, unresolvableUrl)).toEqual(unresolvedName);
-  const env = { SLIPWAY_TOKEN: stage.context.server.token };
+async function expectUnresolvedName(fixture: Fixture): Promise<void> {
+  expect(await diagnoseFromNode(fixture, fixture.agent.dir, unresolvableUrl)).toEqual(unresolvedName);
+  const env = { SLIPWAY_TOKEN: fixture.context.server.token };
   const output = await runCli(['doctor', unresolvableUrl, '--json'], { env });
   expect(JSON.parse(output.stdout).failed).toMatchObject(unresolvedName);
   expect(output.code).toBe(3);
@@ -182,26 +186,26 @@ async function expectUnresolvedName(stage: Stage): Promise<void> {
 scenario({
   name: 'the path to the server',
   async story(context) {
-    const stage = await setUpStage(context, true);
-    await waitForReport(stage, unresolvedName);
-    await expectUnresolvedName(stage);
-    expect([await diagnoseFromNode(stage), await diagnoseFromOperator(stage)]).toEqual(['well', 'well']);
-    await stage.proxy.break('other');
-    const other = { layer: 'ingress', code: 'ingress_other_installation', owner_layer: 'transport' };
-    expect(await diagnoseFromNode(stage), 'another installation').toEqual(other);
-    await stage.proxy.break(null);
+    const fixture = await setUpFixture(context, true);
+    await waitForReport(fixture, unresolvedName);
+    await expectUnresolvedName(fixture);
+    expect([await diagnoseFromNode(fixture), await diagnoseFromOperator(fixture)]).toEqual(['well', 'well']);
+    await fixture.proxy.break('other');
+    const otherInstallation = { layer: 'ingress', code: 'ingress_other_installation', owner_layer: 'transport' };
+    expect(await diagnoseFromNode(fixture), 'another installation').toEqual(otherInstallation);
+    await fixture.proxy.break(null);
     for (const [fault, layer] of pathFaults) {
-      await stage.proxy.break(fault);
-      expect(await diagnoseFromNode(stage), `${fault}, from the machine`).toEqual(layer);
-      expect(await diagnoseFromOperator(stage), `${fault}, from an operator`).toEqual(layer);
+      await fixture.proxy.break(fault);
+      expect(await diagnoseFromNode(fixture), `${fault}, from the machine`).toEqual(layer);
+      expect(await diagnoseFromOperator(fixture), `${fault}, from an operator`).toEqual(layer);
       const agentToo = fault === layer.layer;
-      if (agentToo) await waitForSpooledFault(stage, layer);
-      await stage.proxy.break(null);
-      if (agentToo) await waitForReport(stage, layer);
+      if (agentToo) await waitForSpooledFault(fixture, layer);
+      await fixture.proxy.break(null);
+      if (agentToo) await waitForReport(fixture, layer);
     }
-    expect(stage.agent.hasEnded()).toBe(false);
-    const env = { SLIPWAY_TOKEN: context.server.token, SLIPWAY_CA: authorityFile(stage.agent) };
-    const output = await runCli(['doctor', stage.node_id], { server: stage.proxy.url, env });
+    expect(fixture.agent.hasEnded()).toBe(false);
+    const env = { SLIPWAY_TOKEN: context.server.token, SLIPWAY_CA: authorityFile(fixture.agent) };
+    const output = await runCli(['doctor', fixture.node_id], { server: fixture.proxy.url, env });
     expect(output).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('✔ result') });
   },
   counterTests: [
@@ -216,34 +220,39 @@ scenario({
 });
 
 /** The agent's files with another credential. */
-async function withWrongCredential({ agent }: Stage): Promise<string> {
+async function withWrongCredential({ agent }: Fixture): Promise<string> {
   const dir = `${agent.dir}-other`;
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   await cp(agent.dir, dir, { recursive: true });
   const state = join(dir, '.agent/state.json');
-  const kept = JSON.parse(await readFile(state, 'utf8'));
-  await writeFile(state, JSON.stringify({ ...kept, identity: { ...kept.identity, credential: 'swc_none' } }));
+  const savedState = JSON.parse(await readFile(state, 'utf8'));
+  await writeFile(
+    state,
+    JSON.stringify({ ...savedState, identity: { ...savedState.identity, credential: 'swc_none' } }),
+  );
   return dir;
 }
 
 scenario({
   name: 'the layers on the machine',
   async story(context) {
-    const stage = await setUpStage(context);
-    const { proxy, agent, node_id } = stage;
+    const fixture = await setUpFixture(context);
+    const { proxy, agent, node_id } = fixture;
     // Concurrently: an open ping is shared by all callers.
-    const both = () => Promise.all([diagnoseFromNode(stage), diagnoseFromOperator(stage)]);
-    const twice = (layer: Named) => [layer, layer];
+    const diagnoseFromBothEnds = () => Promise.all([diagnoseFromNode(fixture), diagnoseFromOperator(fixture)]);
+    const twice = (layer: LayerFailure) => [layer, layer];
 
     const unknownCredential = { layer: 'credential', code: 'credential_unknown', owner_layer: 'auth' };
-    expect(await diagnoseFromNode(stage, await withWrongCredential(stage)), 'credential').toEqual(unknownCredential);
-    const refused = await callRoute(context.server.url, 'agent-checkup', {}, { bearer: 'swc_none' });
-    expect(refused.body).toMatchObject({
+    expect(await diagnoseFromNode(fixture, await withWrongCredential(fixture)), 'credential').toEqual(
+      unknownCredential,
+    );
+    const refusal = await callRoute(context.server.url, 'agent-checkup', {}, { bearer: 'swc_none' });
+    expect(refusal.body).toMatchObject({
       code: unknownCredential.code,
       owner_layer: 'auth',
       detail_layer: 'credential',
     });
-    expect(await diagnoseFromOperator(stage, { token: 'swt_none' })).toEqual({
+    expect(await diagnoseFromOperator(fixture, { token: 'swt_none' })).toEqual({
       ...unknownCredential,
       code: 'token_unknown',
     });
@@ -253,14 +262,14 @@ scenario({
       ['claim', 'task_unclaimed', 'agent-task-next'],
     ] as const) {
       await proxy.break(layer);
-      const reported = () =>
-        waitForReport(stage, { layer: 'ingress', code: 'ingress_stranger', owner_layer: 'transport' }, call);
-      // Before that, the server may still hold an earlier poll of the agent and answer it.
-      if (layer === 'claim') await reported();
-      const lost = { layer, code, owner_layer: 'node' };
+      const waitForReportedFault = () =>
+        waitForReport(fixture, { layer: 'ingress', code: 'ingress_stranger', owner_layer: 'transport' }, call);
+      // Until the agent reports the fault, the server may still answer its earlier poll.
+      if (layer === 'claim') await waitForReportedFault();
+      const lostTask = { layer, code, owner_layer: 'node' };
       const body = { within_seconds: timeout_seconds };
       const { task_id } = await context.client.call('node-ping', { params: { id: node_id }, body });
-      expect(await both(), layer).toEqual(twice(lost));
+      expect(await diagnoseFromBothEnds(), layer).toEqual(twice(lostTask));
       const query = { wait: 2 * timeout_seconds };
       const { over, checks } = await context.client.call('node-ping-get', { params: { id: node_id, task_id }, query });
       expect({ over, checks }).toMatchObject({
@@ -270,7 +279,7 @@ scenario({
         ]),
       });
       await proxy.break(null);
-      await reported();
+      await waitForReportedFault();
     }
 
     const fencedNode = { layer: 'fence', code: 'node_fenced', owner_layer: 'node' };
@@ -278,20 +287,20 @@ scenario({
       context.client.call('node-act', { params: { id: node_id, action }, body: { reason: 'to see' } });
     await act('quarantine');
     await waitForNode(context, node_id, 'quarantined');
-    expect(await both(), 'fence').toEqual(twice(fencedNode));
+    expect(await diagnoseFromBothEnds(), 'fence').toEqual(twice(fencedNode));
     const { credential } = JSON.parse(await readFile(join(agent.dir, '.agent/state.json'), 'utf8')).identity;
     const fencedPoll = await callRoute(context.server.url, 'agent-task-next', {}, { bearer: credential });
     expect(fencedPoll.body).toMatchObject({ code: fencedNode.code, owner_layer: 'node', detail_layer: 'fence' });
     await act('reactivate');
     await waitForNode(context, node_id, 'ready');
 
-    const silent = { layer: 'heartbeat', code: 'heartbeat_stale', owner_layer: 'node' };
+    const silentMachine = { layer: 'heartbeat', code: 'heartbeat_stale', owner_layer: 'node' };
     await agent.stop();
     await context.waitFor('the machine to count as silent', async () => {
       const { checks } = await context.client.call('node-checkup', { params: { id: node_id } });
-      return checks.some(({ code }) => code === silent.code);
+      return checks.some(({ code }) => code === silentMachine.code);
     });
-    expect(await both(), 'heartbeat').toEqual(twice(silent));
+    expect(await diagnoseFromBothEnds(), 'heartbeat').toEqual(twice(silentMachine));
   },
   counterTests: [
     {

@@ -89,8 +89,8 @@ scenario({
     );
 
     // The finding shows both sides. Nothing happens until an operator decides.
-    const found = await waitForFinding(context, repaired.node_id);
-    expect(found).toMatchObject({
+    const finding = await waitForFinding(context, repaired.node_id);
+    expect(finding).toMatchObject({
       kind: 'drift',
       what: 'machine_absent',
       pool: 'reported',
@@ -99,35 +99,39 @@ scenario({
       ours: { status: 'ready' },
       theirs: { state: 'absent', driver: 'local' },
     });
-    expect(found.passes, 'passes before the finding was opened').toBeGreaterThanOrEqual(2);
+    expect(finding.passes, 'passes before the finding was opened').toBeGreaterThanOrEqual(2);
     expect(await nodeOf(context, repaired.node_id)).toMatchObject({ status: 'ready', observed: { state: 'absent' } });
     const explanation = await context.client.call('node-explain', { params: { id: repaired.node_id } });
-    expect(explanation.findings).toMatchObject([{ finding_id: found.finding_id }]);
+    expect(explanation.findings).toMatchObject([{ finding_id: finding.finding_id }]);
     const metrics = await (
       await fetch(`${context.server.url}/metrics`, { headers: { authorization: `Bearer ${context.server.token}` } })
     ).text();
     expect(metrics).toMatch(/^slipway_findings\{kind="drift"\} [1-9]/m);
 
     // An operator decides to take the machine down with proof, or to accept the finding.
-    const decide = { params: { id: found.finding_id }, body: { reason: 'the rack was sold' } };
-    const predicted = await context.client.call('drift-repair', {
+    const decide = { params: { id: finding.finding_id }, body: { reason: 'the rack was sold' } };
+    const prediction = await context.client.call('drift-repair', {
       ...decide,
       body: { ...decide.body, dry_run: true },
     });
-    expect(predicted).toMatchObject({ dry_run: true, finding: { status: 'open' } });
+    expect(prediction).toMatchObject({ dry_run: true, finding: { status: 'open' } });
     expect((await nodeOf(context, repaired.node_id)).status, 'a dry run changes nothing').toBe('ready');
-    const done = await context.client.call('drift-repair', decide);
-    expect(done.finding).toMatchObject({ status: 'repaired', reason: 'the rack was sold', actor: { name: 'admin' } });
+    const repairReply = await context.client.call('drift-repair', decide);
+    expect(repairReply.finding).toMatchObject({
+      status: 'repaired',
+      reason: 'the rack was sold',
+      actor: { name: 'admin' },
+    });
     await waitForNode(context, repaired.node_id, 'retired');
     expect(await waitForAllocation(context, repaired.allocation_id, 'failed')).toMatchObject({
       verdict: { rule: 'node-lost' },
       reason: expect.stringContaining('the rack was sold'),
     });
-    const again = context.client.call('drift-repair', decide);
-    await expect(again).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
+    const secondRepair = context.client.call('drift-repair', decide);
+    await expect(secondRepair).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
 
-    const known = await waitForFinding(context, accepted.node_id);
-    const params = { id: known.finding_id };
+    const acceptedFinding = await waitForFinding(context, accepted.node_id);
+    const params = { id: acceptedFinding.finding_id };
     await context.client.call('drift-accept', { params, body: { reason: 'it comes back tomorrow' } });
     await context.expectNever('an accepted finding was opened again', 4 * pass_seconds, async () =>
       (await readFindings(context, accepted.node_id)).at(0),
@@ -138,16 +142,16 @@ scenario({
     // cause.
     await waitForNode(context, mended.node_id, 'retired');
     expect(await causesOf(context, mended.node_id)).toEqual(expect.arrayContaining(['claim-ready', 'drift', 'proof']));
-    const lost = await waitForAllocation(context, mended.allocation_id, 'failed');
-    expect(lost).toMatchObject({ verdict: { rule: 'node-lost' }, owner_layer: 'node' });
-    expect(lost.reason).toContain('its provider no longer shows the machine');
+    const lostAllocation = await waitForAllocation(context, mended.allocation_id, 'failed');
+    expect(lostAllocation).toMatchObject({ verdict: { rule: 'node-lost' }, owner_layer: 'node' });
+    expect(lostAllocation.reason).toContain('its provider no longer shows the machine');
     expect(await waitForFinding(context, mended.node_id, 'repaired')).toMatchObject({
       reason: 'by the policy of its pool',
     });
 
     // With the policy `quarantine` the finding stays open until an operator decides.
-    const quarantined = await waitForNode(context, aside.node_id, 'quarantined');
-    expect(quarantined).toMatchObject({ fenced: true, verdict: { rule: 'drift' } });
+    const quarantinedNode = await waitForNode(context, aside.node_id, 'quarantined');
+    expect(quarantinedNode).toMatchObject({ fenced: true, verdict: { rule: 'drift' } });
     expect(await readFindings(context, aside.node_id)).toMatchObject([{ status: 'open' }]);
     expect((await allocationOf(context, aside.allocation_id)).status).toBe('active');
     expect(await countEvidence(context, aside.node_id, 'finding.opened')).toBe(1);
@@ -182,19 +186,22 @@ scenario({
     const before = await nodeOf(context, node_id);
 
     await writeStatus(context, node_id, 'quarantined');
-    const found = await waitForFinding(context, node_id);
-    expect(found).toMatchObject({
+    const finding = await waitForFinding(context, node_id);
+    expect(finding).toMatchObject({
       what: 'row_differs',
       ours: { status: 'quarantined' },
       theirs: { status: before.status },
     });
-    await context.client.call('drift-repair', { params: { id: found.finding_id }, body: { reason: 'not by us' } });
+    await context.client.call('drift-repair', { params: { id: finding.finding_id }, body: { reason: 'not by us' } });
     expect((await nodeOf(context, node_id)).status).toBe(before.status);
     expect(await countEvidence(context, node_id, 'node.restored')).toBe(1);
 
     await writeStatus(context, node_id, 'quarantined');
-    const kept = await waitForFinding(context, node_id);
-    await context.client.call('drift-accept', { params: { id: kept.finding_id }, body: { reason: 'we did that' } });
+    const openFinding = await waitForFinding(context, node_id);
+    await context.client.call('drift-accept', {
+      params: { id: openFinding.finding_id },
+      body: { reason: 'we did that' },
+    });
     expect((await nodeOf(context, node_id)).status).toBe('quarantined');
     await context.expectNever('row and evidence disagreed again', 4 * pass_seconds, async () =>
       (await readFindings(context, node_id)).at(0),
@@ -208,7 +215,7 @@ scenario({
       reason: 'row and evidence agree again',
     });
 
-    // With the policy `repair` the row is restored, and evidence records that.
+    // With the policy `repair` the row is restored without an operator.
     await writeStatus(context, mended.node_id, 'failed');
     await waitForFinding(context, mended.node_id, 'repaired');
     expect((await nodeOf(context, mended.node_id)).status).toBe('starting');
@@ -224,7 +231,7 @@ scenario({
 });
 
 /**
- * Rows as version e08ab58 left them: an operator quarantined the node during its release, the
+ * Rows as an earlier version left them: an operator quarantined the node during its release, the
  * machine was proven gone and the allocation released, but the node kept its status.
  */
 async function createLeftover(
@@ -288,10 +295,10 @@ scenario({
     const spec = { setup: 'exit 7' };
     await localPool(context, 'broken', { heartbeat, attempts: 3, spec });
     const { allocation } = await context.client.call('allocation-create', { body: { pool: 'broken' } });
-    const found = await waitForFinding(context, 'broken/1');
-    expect(found).toMatchObject({ kind: 'repeat-failure', what: 'pool_provisions', ours: { generation: 1 } });
-    expect(found.theirs.failures).toBe(3);
-    expect(found.theirs.newest).toHaveLength(3);
+    const finding = await waitForFinding(context, 'broken/1');
+    expect(finding).toMatchObject({ kind: 'repeat-failure', what: 'pool_provisions', ours: { generation: 1 } });
+    expect(finding.theirs.failures).toBe(3);
+    expect(finding.theirs.newest).toHaveLength(3);
     const { node_id } = await allocationOf(context, allocation.allocation_id);
     expect(await waitForFinding(context, node_id ?? '')).toMatchObject({ what: 'node_provisions', node_id });
 

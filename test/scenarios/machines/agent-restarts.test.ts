@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { processRows } from '../../../src/agent/process/process-table.ts';
+import { listProcesses } from '../../../src/agent/process/process-table.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
@@ -63,10 +63,10 @@ const waitForAllocation = (id: string, status: string) =>
   });
 
 /** Zombies do not count. */
-const isRunning = (pid: number) => processRows().some((row) => row.pid === pid);
+const isRunning = (pid: number) => listProcesses().some((row) => row.pid === pid);
 
 it.for(['SIGKILL', 'SIGTERM'] as const)(
-  'works on while its agent is restarted after %s, and is released',
+  'keeps its command running while its agent is restarted after %s, and is released',
   async (signal) => {
     const name = `steady-${signal.toLowerCase()}`;
     const { end, start, pids } = await machine(name);
@@ -87,8 +87,8 @@ it.for(['SIGKILL', 'SIGTERM'] as const)(
       params: { id: before.node_id },
       query: { limit: 500, order: 'oldest' },
     });
-    const statuses = items.flatMap(({ kind, data }) => (kind.startsWith('node.') && data.by ? [String(data.by)] : []));
-    for (const rule of ['goodbye', 'liveness', 'degraded']) expect(statuses).not.toContain(rule);
+    const causes = items.flatMap(({ kind, data }) => (kind.startsWith('node.') && data.by ? [String(data.by)] : []));
+    for (const rule of ['goodbye', 'liveness', 'degraded']) expect(causes).not.toContain(rule);
     expect(items.map(({ kind }) => kind)).not.toContain('command_ended');
 
     const [pid = 0] = await pids();

@@ -89,8 +89,8 @@ test('redacts the secrets that a cloud quotes, in every record', async () => {
   });
   const awsSecrets = Object.values(accountSecrets).filter((secret) => secret !== accountSecrets.AWS_ACCESS_KEY_ID);
   ec2.plant('RunInstances', { refuse: 'SignatureDoesNotMatch', message: refusalQuoting(awsSecrets), status: 403 });
-  const refused = [await allocate(client, 'clusters'), await allocate(client, 'cloud')];
-  for (const id of refused) {
+  const refusedIds = [await allocate(client, 'clusters'), await allocate(client, 'cloud')];
+  for (const id of refusedIds) {
     const { reason } = await waitForStatus(client, id, 'failed');
     expect(reason).toContain('denied for');
     // The timeline shows facts once every earlier transaction of the database has ended.
@@ -101,8 +101,8 @@ test('redacts the secrets that a cloud quotes, in every record', async () => {
   }
   arm.faults.clear();
   ec2.heal();
-  for (const id of refused) await release(client, id);
-  for (const id of refused) await waitForStatus(client, id, 'released');
+  for (const id of refusedIds) await release(client, id);
+  for (const id of refusedIds) await waitForStatus(client, id, 'released');
 
   const outputs = { 'the log': server.output(), 'the store': await readAllRows() };
   // The records contain the refusals, so they were not simply dropped.
@@ -126,13 +126,13 @@ describe('a cloud that accepts requests and never answers', () => {
       const { progress } = await readAllocation(client, id);
       return progress && progress.step > 1 ? progress.workflow_id : undefined;
     });
-    const requested = new Date((await release(client, id)).operation?.created_at ?? '');
-    const cancelled = await until('the provision to be cancelled', async () => {
+    const requestedAt = new Date((await release(client, id)).operation?.created_at ?? '');
+    const cancelledAt = await until('the provision to be cancelled', async () => {
       const { status, finished_at } = await client.call('operation-get', { params: { id: workflow_id } });
       return status === 'cancelled' ? new Date(finished_at ?? '') : undefined;
     });
     console.log(
-      `${cloud}: cancelled ${secondsBetween(requested, cancelled).toFixed(1)} s after the release was requested`,
+      `${cloud}: cancelled ${secondsBetween(requestedAt, cancelledAt).toFixed(1)} s after the release was requested`,
     );
     resume();
     await waitForStatus(client, id, 'released');

@@ -2,11 +2,11 @@
 import { startPodman } from '../../support/docker/podman.ts';
 import {
   containerCounterTests,
+  containerHost,
   describeContainerDeadlines,
   describeContainers,
-  stageWith,
 } from '../support/containers.ts';
 
-const stage = stageWith(startPodman);
-describeContainers(stage, 20, containerCounterTests);
-describeContainerDeadlines(stage);
+const host = containerHost(startPodman);
+describeContainers(host, 20, containerCounterTests);
+describeContainerDeadlines(host);

@@ -111,8 +111,8 @@ it('lets an agent that lost its credential continue as the same machine by its k
   });
 
   // An agent with an empty directory has no key.
-  const stranger = startAgentWith(token, 'keyed-1', await newDirectory());
-  const [code] = await once(stranger, 'exit');
+  const agentWithoutKey = startAgentWith(token, 'keyed-1', await newDirectory());
+  const [code] = await once(agentWithoutKey, 'exit');
   expect(code).toBe(13);
   expect(await findNode('keyed-1')).toMatchObject({ node_instance_id: before.node_instance_id, status: 'ready' });
 });
@@ -129,10 +129,10 @@ it('takes a machine offline at its goodbye, fails it at the deadline, and retire
       params: { id: node.node_id },
       query: { limit: 500, order: 'oldest' },
     });
-    const found = items.flatMap((fact) =>
+    const causes = items.flatMap((fact) =>
       fact.kind.startsWith('node.') && fact.data.by ? [String(fact.data.by)] : [],
     );
-    return found.includes('proof') ? found : undefined;
+    return causes.includes('proof') ? causes : undefined;
   });
   const inOrder = ['goodbye', 'offline-deadline', 'rescue-over', 'proof'];
   expect(rules.filter((rule) => inOrder.includes(rule))).toEqual(inOrder);

@@ -53,13 +53,13 @@ scenario({
     const machine = await readyMachine(context, 'pier-1');
     const id = machine.node_id;
     try {
-      const predicted = await act(context, id, 'drain', 'its disk is worn', { dry_run: true });
-      expect(predicted).toMatchObject({ dry_run: true, node: { status: 'ready' }, predicts: { status: 'draining' } });
+      const prediction = await act(context, id, 'drain', 'its disk is worn', { dry_run: true });
+      expect(prediction).toMatchObject({ dry_run: true, node: { status: 'ready' }, predicts: { status: 'draining' } });
       expect((await nodeOf(context, id)).status, 'a dry run changes nothing').toBe('ready');
 
       await act(context, id, 'drain', 'its disk is worn');
-      const quarantined = await waitForNode(context, id, 'quarantined');
-      expect(quarantined.fenced).toBe(true);
+      const quarantinedNode = await waitForNode(context, id, 'quarantined');
+      expect(quarantinedNode.fenced).toBe(true);
       await expectRefused(context, id, 'drain', /It is quarantined; this needs ready, degraded, offline/);
 
       const back = await act(context, id, 'reactivate', 'the disk was replaced');
@@ -76,8 +76,8 @@ scenario({
       ]);
 
       await act(context, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
-      const retired = await waitForNode(context, id, 'retired');
-      expect(retired.fenced).toBe(true);
+      const retiredNode = await waitForNode(context, id, 'retired');
+      expect(retiredNode.fenced).toBe(true);
       await expectRefused(context, id, 'reactivate', /It is retired/);
     } finally {
       await machine.heartbeats.stop();
@@ -163,11 +163,11 @@ scenario({
     };
     const releaseMachine = async (allocation_id: string) => {
       await context.client.call('allocation-release', { params: { id: allocation_id }, body: {} });
-      let released = false;
+      let isReleased = false;
       await machine.work(async () => {
         const { status } = await context.client.call('allocation-get', { params: { id: allocation_id } });
-        released = status === 'released';
-        return released;
+        isReleased = status === 'released';
+        return isReleased;
       });
       return nodeOf(context, id);
     };
@@ -233,19 +233,19 @@ scenario({
       const { allocation } = await context.client.call('allocation-create', { body: { pool: 'dock' } });
       const { allocation_id } = await waitForAllocation(context, allocation.allocation_id, 'active');
 
-      const started = await act(context, id, 'collect-diagnostics', 'it is slow today');
-      const again = await act(context, id, 'collect-diagnostics', 'it is still slow');
-      expect(again.operation?.workflow_id, 'a second request while the first runs').toBe(
-        started.operation?.workflow_id,
+      const firstReply = await act(context, id, 'collect-diagnostics', 'it is slow today');
+      const repeatedReply = await act(context, id, 'collect-diagnostics', 'it is still slow');
+      expect(repeatedReply.operation?.workflow_id, 'a second request while the first runs').toBe(
+        firstReply.operation?.workflow_id,
       );
       const waitForEnd = (workflow_id: string) =>
-        context.waitFor('the diagnosis to end', async () => {
+        context.waitFor('the diagnostics to be collected', async () => {
           const operation = await context.client.call('operation-get', { params: { id: workflow_id } });
           return operation.status === 'succeeded' ? operation : undefined;
         });
       await machine.work(async () => (await readFrozenEvidence(context, id)).length === 2);
-      const first = await waitForEnd(started.operation?.workflow_id ?? '');
-      expect(first.progress.message).toBe('What its agent and its provider know was kept');
+      const first = await waitForEnd(firstReply.operation?.workflow_id ?? '');
+      expect(first.progress.message).toBe('Diagnostics of its agent and its provider were stored');
       expect(await readFrozenEvidence(context, id)).toMatchObject([
         { layer: 'node', kind: 'evidence.frozen', allocation_id, workflow_id: first.workflow_id },
         { layer: 'provider', kind: 'evidence.frozen', allocation_id, workflow_id: first.workflow_id },
@@ -258,7 +258,7 @@ scenario({
       });
       expect(through.predicts.status).toBe('active');
       const second = await waitForEnd(through.operation?.workflow_id ?? '');
-      expect(second.progress.message).toBe('What its provider knows was kept; its agent is silent');
+      expect(second.progress.message).toBe('Diagnostics of its provider were stored; its agent is silent');
       expect((await readFrozenEvidence(context, id)).slice(2)).toMatchObject([
         { layer: 'workflow', kind: 'evidence.missing', allocation_id },
         { layer: 'provider', kind: 'evidence.frozen', allocation_id },
@@ -280,7 +280,7 @@ scenario({
             ]),
           ),
       },
-      fails: /What its agent knows was k/,
+      fails: /Diagnostics of its agent were s/,
     },
   ],
 });

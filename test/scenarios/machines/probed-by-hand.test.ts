@@ -57,7 +57,7 @@ scenario({
       for (const { node_id } of [withAddress, withoutAddress]) await waitForNode(context, node_id, 'ready');
 
       const first = await probe(context, withAddress.node_id);
-      expect(await waitForAnswer(context, first)).toMatch(`It lives: ${base_url} answered, status 200`);
+      expect(await waitForAnswer(context, first)).toMatch(`It is alive: ${base_url} answered, status 200`);
       expect(await readProbeEvidence(context, first)).toEqual([
         { kind: 'probe.answered', node_id: withAddress.node_id },
       ]);
@@ -75,7 +75,7 @@ scenario({
         answer = operation.status === 'succeeded' ? operation.progress.message : undefined;
         return answer !== undefined;
       });
-      expect(answer).toBe('It lives: its agent took a task and answered it');
+      expect(answer).toBe('It is alive: its agent took a task and answered it');
     } finally {
       for (const each of heartbeats) await each.stop();
     }
@@ -84,7 +84,7 @@ scenario({
     {
       broken: 'a task that expires before it can be leased',
       composition: {
-        // Sweeps start one after the other, so this one must be registered before the call.
+        // This sweep is the first to run, so the trigger exists before the operator probes.
         sweeps: (registry, services) => [
           {
             name: 'impatient',

@@ -7,7 +7,12 @@ import { pause, now as present, secondsBetween, secondsLater, systemClock } from
 import type { Composition } from '../../../src/server/opening.ts';
 import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
 import { databaseClock } from '../../../src/store/pg/database-clock.ts';
-import { placedCredential, placedRows, placeNodes, storeHeartbeats } from '../../../src/store/testing/placed-nodes.ts';
+import {
+  placedCredential,
+  placeNodes,
+  readPlacedRows,
+  storeHeartbeats,
+} from '../../../src/store/testing/placed-nodes.ts';
 import { testDatabase } from '../../support/database.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { claimsSteadyIngest } from '../support/broken-servers.ts';
@@ -67,7 +72,7 @@ async function moveRowsBack(db: Database, seconds: number): Promise<void> {
 const credentialsFrom = (from: number, count: number) =>
   Array.from({ length: count }, (_, i) => placedCredential(`fleet-${from + i + 1}`));
 
-/** The credentials of the machines that beat (serving and starting), split over ten relays. */
+/** The credentials of the machines that send heartbeats: those serving and those starting. */
 const beatingCredentials = [
   ...credentialsFrom(0, servingCount),
   ...credentialsFrom(servingCount + bootingCount, startingCount),
@@ -87,10 +92,10 @@ async function relay(server: TestServer, share: string[], isOver: () => boolean)
 
 /** Sends the heartbeats of all machines and checks that no status changes. */
 async function expectNoVerdict(server: TestServer, before: Record<string, number>): Promise<void> {
-  let over = false;
+  let isOver = false;
   const size = Math.ceil(beatingCredentials.length / relays);
   const beats = Array.from({ length: relays }, (_, i) =>
-    relay(server, beatingCredentials.slice(i * size, (i + 1) * size), () => over),
+    relay(server, beatingCredentials.slice(i * size, (i + 1) * size), () => isOver),
   );
   const endMs = systemClock.monotonicMs() + watchSeconds * 1000;
   try {
@@ -100,7 +105,7 @@ async function expectNoVerdict(server: TestServer, before: Record<string, number
       await pause(systemClock, 500);
     }
   } finally {
-    over = true;
+    isOver = true;
     await Promise.all(beats);
   }
 }
@@ -112,14 +117,14 @@ async function expectMovedOnce(server: TestServer, db: Database, deadlines: Map<
   expect(outageGap?.deadlines_moved).toBe(bootingCount + startingCount);
   expect(holding).toBe(false);
   // A busy host may miss heartbeats again, which is another gap with another extension.
-  const since = gaps.filter((gap) => gap.started_at >= (outageGap?.started_at ?? ''));
-  const expected = since.reduce((sum, gap) => sum + gap.seconds, 0);
-  const moved = (await placedRows(db)).flatMap(({ node_id, deadline_at }) => {
+  const laterGaps = gaps.filter((gap) => gap.started_at >= (outageGap?.started_at ?? ''));
+  const expected = laterGaps.reduce((sum, gap) => sum + gap.seconds, 0);
+  const movedSeconds = (await readPlacedRows(db)).flatMap(({ node_id, deadline_at }) => {
     const before = deadlines.get(node_id);
     return before && deadline_at ? [secondsBetween(before, deadline_at)] : [];
   });
-  expect(moved).toHaveLength(bootingCount + startingCount);
-  for (const seconds of moved) expect(seconds, 'by each gap, once').toBeCloseTo(expected, 2);
+  expect(movedSeconds).toHaveLength(bootingCount + startingCount);
+  for (const seconds of movedSeconds) expect(seconds, 'by each gap, once').toBeCloseTo(expected, 2);
 }
 
 async function story(composition: Composition): Promise<void> {
@@ -136,8 +141,10 @@ async function story(composition: Composition): Promise<void> {
     const before = await first.client.call('overview-get', {});
     await first.stop();
     await moveRowsBack(db, outageSeconds);
-    const waiting = (await placedRows(db)).filter((node) => node.deadline_at !== null);
-    const deadlines = new Map(waiting.map(({ node_id, deadline_at }) => [node_id as string, deadline_at as Date]));
+    const nodesWithDeadline = (await readPlacedRows(db)).filter((node) => node.deadline_at !== null);
+    const deadlines = new Map(
+      nodesWithDeadline.map(({ node_id, deadline_at }) => [node_id as string, deadline_at as Date]),
+    );
 
     const second = await start();
     try {

@@ -17,7 +17,7 @@ const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 /** Past the time at which the missed heartbeats would lead to a verdict. */
 const watchSeconds = heartbeat.stale_after_seconds + 1;
 const outageSeconds = 2 * watchSeconds;
-/** Ends during the outage. It is extended by the outage, so it must not lead to a verdict. */
+/** Ends during the outage. The outage extends this time, so no verdict may follow. */
 const provision_timeout_seconds = outageSeconds - 2;
 const extendedBySeconds = 1;
 const beatEveryMs = 300;
@@ -65,35 +65,35 @@ interface BeatingFleet {
   end(): Promise<void>;
 }
 
-/** Each machine beats in its own loop, like an agent, so that a slow answer delays no other. */
+/** Each machine has its own loop, like an agent, so that a slow answer delays no other machine. */
 async function beatSeparately({ url, client }: TestServer): Promise<BeatingFleet> {
   const { token } = await client.call('join-token-create', { params: { pool: 'fleet' } });
   const answers: Answer[] = [];
-  let over = false;
-  let lost: string | undefined;
-  const joined = await Promise.all(
+  let isOver = false;
+  let lostCredential: string | undefined;
+  const registrations = await Promise.all(
     Array.from({ length: machines }, (_, i) =>
       callRoute(url, 'agent-register', { body: { join_token: token, name: `m-${i + 1}`, version: 'test' } }),
     ),
   );
-  const credentials = joined.map(({ body }) => String(body.credential));
+  const credentials = registrations.map(({ body }) => String(body.credential));
   const beat = (bearer: string) =>
     callRoute(url, 'agent-heartbeat', { body: { status: 'ready' } }, { bearer }).then((answer) => answers.push(answer));
   await Promise.all(credentials.map(beat));
   const loops = credentials.map(async (credential) => {
-    while (!over && lost !== credential) {
+    while (!isOver && lostCredential !== credential) {
       await pause(systemClock, beatEveryMs);
       await beat(credential);
     }
   });
   return {
-    ids: joined.map(({ body }) => String(body.node_id)),
+    ids: registrations.map(({ body }) => String(body.node_id)),
     answers,
     silenceLast: () => {
-      lost = credentials.at(-1);
+      lostCredential = credentials.at(-1);
     },
     async end() {
-      over = true;
+      isOver = true;
       await Promise.all(loops);
     },
   };
@@ -109,10 +109,10 @@ interface Outage {
  * a stopped store breaks it.
  */
 async function otherConnection(url: string): Promise<Client> {
-  const other = new Client({ connectionString: url });
-  other.on('error', () => {});
-  await other.connect();
-  return other;
+  const secondConnection = new Client({ connectionString: url });
+  secondConnection.on('error', () => {});
+  await secondConnection.connect();
+  return secondConnection;
 }
 
 const isAnswered = (answer: Answer) =>
@@ -135,7 +135,7 @@ async function runOutage(outage: Outage, composition: Composition, waitFor: Wait
 
 async function checkOutage(store: OwnPostgres, server: TestServer, outage: Outage, waitFor: WaitFor): Promise<void> {
   const { client } = server;
-  const other = await otherConnection(store.url);
+  const secondConnection = await otherConnection(store.url);
   const readNode = (id: string) => client.call('node-get', { params: { id } });
   const readStatus = async (id: string) => (await readNode(id)).status;
   let fleet: BeatingFleet | undefined;
@@ -145,29 +145,29 @@ async function checkOutage(store: OwnPostgres, server: TestServer, outage: Outag
     const { node } = await client.call('node-create', {
       body: { pool: 'fleet', name: 'expected', provision_timeout_seconds },
     });
-    const expected = node.node_id;
+    const expectedId = node.node_id;
     const { node: extended } = await client.call('node-act', {
-      params: { id: expected, action: 'extend-deadline' },
+      params: { id: expectedId, action: 'extend-deadline' },
       body: { reason: 'the courier is late', seconds: extendedBySeconds },
     });
 
-    await outage.begin(store, other);
-    const before = fleet.answers.length;
+    await outage.begin(store, secondConnection);
+    const answersBefore = fleet.answers.length;
     await pause(systemClock, outageSeconds * 1000);
-    const meanwhile = fleet.answers.slice(before);
-    await outage.end(store, other);
-    expect(meanwhile.length, 'beats are answered while the store is away').toBeGreaterThan(machines);
+    const meanwhile = fleet.answers.slice(answersBefore);
+    await outage.end(store, secondConnection);
+    expect(meanwhile.length, 'heartbeats answered while the store is unavailable').toBeGreaterThan(machines);
     for (const answer of meanwhile) expect(isAnswered(answer), answer.text).toBe(true);
 
     // The first calls may still hit a broken connection.
-    await waitFor('the store to be back', () => readStatus(expected).catch(() => undefined));
+    await waitFor('the store to answer again', () => readStatus(expectedId).catch(() => undefined));
     const watchMs = systemClock.monotonicMs() + watchSeconds * 1000;
     const haveRun = await ruleRunsFromNow(server);
     const { ids } = fleet;
     await waitFor('the rules to run', async () => {
       await pause(systemClock, beatEveryMs);
       const isOver = systemClock.monotonicMs() >= watchMs && (await haveRun());
-      const { status, status_since } = await readNode(expected);
+      const { status, status_since } = await readNode(expectedId);
       // On a slow host the deadline, extended by hand and by the outage, may pass during the watch.
       // A failure after it is correct.
       const isBeforeDeadline =
@@ -177,10 +177,10 @@ async function checkOutage(store: OwnPostgres, server: TestServer, outage: Outag
       return isOver;
     });
     const { gaps } = await client.call('brake-get', {});
-    // The two sides use different clocks: this process's and the database's.
+    // The gap is measured by the clock of the database, the outage by that of this process.
     expect(Math.max(...gaps.map((gap) => gap.seconds))).toBeGreaterThan(outageSeconds - 0.5);
     const query = { kind: 'node.deadline_moved', order: 'oldest' } as const;
-    const { items } = await client.call('node-timeline', { params: { id: expected }, query });
+    const { items } = await client.call('node-timeline', { params: { id: expectedId }, query });
     const [byHand, byGaps] = [true, false].map((hand) => items.filter((fact) => (fact.actor !== null) === hand));
     expect(byHand?.map((fact) => fact.layer)).toEqual(['operator']);
     // A busy host may miss heartbeats at other times too. Each gap extends the deadline once,
@@ -191,8 +191,8 @@ async function checkOutage(store: OwnPostgres, server: TestServer, outage: Outag
       const from = started_at > node.status_since ? started_at : node.status_since;
       return sum + secondsBetween(new Date(from), new Date(ended_at));
     }, 0);
-    const moved = items.at(-1)?.data.set as { deadline_at: string };
-    const extendedSeconds = secondsBetween(new Date(node.deadline_at ?? ''), new Date(moved.deadline_at));
+    const movedFields = items.at(-1)?.data.set as { deadline_at: string };
+    const extendedSeconds = secondsBetween(new Date(node.deadline_at ?? ''), new Date(movedFields.deadline_at));
     expect(extendedSeconds).toBeCloseTo(extendedBySeconds + missedSeconds, 2);
 
     fleet.silenceLast();
@@ -200,20 +200,20 @@ async function checkOutage(store: OwnPostgres, server: TestServer, outage: Outag
       'a machine that is really silent to go offline',
       async () => (await readStatus(ids.at(-1) ?? '')) === 'offline',
     );
-    await waitFor('a machine that never registered to fail', async () => (await readStatus(expected)) === 'failed');
+    await waitFor('a machine that never registered to fail', async () => (await readStatus(expectedId)) === 'failed');
     for (const id of ids.slice(0, -1)) {
       const { items } = await client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
       expect(items, 'a false verdict that was reverted').toEqual([]);
     }
   } finally {
     await fleet?.end();
-    await other.end();
+    await secondConnection.end();
   }
 }
 
 const outages: Record<string, Outage> = {
   'the store stops answering': { begin: (store) => store.freeze(), end: (store) => store.thaw() },
-  'the store goes away and comes back': { begin: (store) => store.stop(), end: (store) => store.startAgain() },
+  'the store stops and starts again': { begin: (store) => store.stop(), end: (store) => store.startAgain() },
   'the store answers, but cannot write heartbeats': {
     begin: (_, other) => other.query('begin; lock table heartbeats in share mode'),
     end: (_, other) => other.query('commit'),

@@ -10,7 +10,7 @@ import { type ScenarioContext, scenario, withDeciders } from '../support/scenari
 
 const provision_seconds = 2;
 /** Enough for a mass failure in a pool without other machines. */
-const many = defaultBrakePolicy.min_nodes;
+const machineCount = defaultBrakePolicy.min_nodes;
 
 const readWaitReason = async (context: ScenarioContext, id: string) => {
   const { status, progress } = await allocationOf(context, id);
@@ -22,8 +22,10 @@ scenario({
   async story(context) {
     await localPool(context, 'broken-image', { budgets: { provision_seconds }, spec: { setup: 'sleep 600' } });
     await localPool(context, 'sound');
-    const doomed = await Promise.all(Array.from({ length: many }, () => allocate(context.client, 'broken-image')));
-    for (const id of doomed) {
+    const failingIds = await Promise.all(
+      Array.from({ length: machineCount }, () => allocate(context.client, 'broken-image')),
+    );
+    for (const id of failingIds) {
       const failed = await waitForAllocation(context, id, 'failed');
       expect(failed.reason, 'a failure at a deadline is written, because a late machine can be rescued').toContain(
         'timed out',
@@ -33,20 +35,25 @@ scenario({
       const { holds } = await context.client.call('brake-get', {});
       return holds.find(({ effect, ended_at }) => effect === 'pause-launches' && ended_at === null);
     });
-    expect(hold).toMatchObject({ rule: 'provision-deadline', scope: 'pool', name: 'broken-image', negative: many });
+    expect(hold).toMatchObject({
+      rule: 'provision-deadline',
+      scope: 'pool',
+      name: 'broken-image',
+      negative: machineCount,
+    });
 
-    const waiting = await allocate(context.client, 'broken-image');
+    const waitingId = await allocate(context.client, 'broken-image');
     await context.waitFor('the allocation to report the hold', async () =>
-      (await readWaitReason(context, waiting)).message.includes(hold.reason),
+      (await readWaitReason(context, waitingId)).message.includes(hold.reason),
     );
     await context.expectNever('the allocation was launched during the hold', provision_seconds, async () => {
-      return (await readWaitReason(context, waiting)).status !== 'requested';
+      return (await readWaitReason(context, waitingId)).status !== 'requested';
     });
     await waitForAllocation(context, await allocate(context.client, 'sound'), 'active');
 
     await context.client.call('brake-resume', { body: { hold_id: hold.hold_id, reason: 'the image is fixed' } });
-    await waitForAllocation(context, waiting, 'provisioning', 'failed');
-    expect((await allocationOf(context, waiting)).node_id).not.toBeNull();
+    await waitForAllocation(context, waitingId, 'provisioning', 'failed');
+    expect((await allocationOf(context, waitingId)).node_id).not.toBeNull();
   },
   counterTests: [
     {

@@ -1,6 +1,6 @@
 /**
  * Most of a pool goes silent at once. The brake holds the verdicts, every view shows the hold, and
- * an operator can resume.
+ * an operator can resume the rule.
  */
 import { expect, vi } from 'vitest';
 import { secondsBetween, secondsLater } from '../../../src/base/clock.ts';
@@ -15,16 +15,16 @@ import { type ScenarioContext, scenario, whileBroken, withDeciders, withoutSweep
 
 const brokenParts = vi.hoisted(() => ({}) as { minNodes?: number });
 vi.mock(import('../../../src/store/supervision/brake.ts'), async (original) => {
-  const whole = await original();
+  const originalModule = await original();
   return {
-    ...whole,
+    ...originalModule,
     readBrakeState: async (...args) => {
-      const memory = await whole.readBrakeState(...args);
+      const state = await originalModule.readBrakeState(...args);
       const { minNodes } = brokenParts;
-      const policies = [...memory.policies].map(
+      const policies = [...state.policies].map(
         ([name, policy]) => [name, { ...policy, min_nodes: minNodes ?? policy.min_nodes }] as const,
       );
-      return { ...memory, policies: new Map(policies) };
+      return { ...state, policies: new Map(policies) };
     },
   };
 });
@@ -41,7 +41,7 @@ const settings: Pick<Composition, 'environment'> = {
 
 const noBrake = withDeciders(() => ({ decideBrake: () => ({ allow: 'all' }) }));
 
-const brakeOf = (context: ScenarioContext): Promise<Brake> => context.client.call('brake-get', {});
+const readBrake = (context: ScenarioContext): Promise<Brake> => context.client.call('brake-get', {});
 type Hold = Brake['holds'][number];
 const activeHolds = (brake: Brake) => brake.holds.filter((hold) => hold.ended_at === null && hold.resumed_at === null);
 
@@ -56,12 +56,14 @@ const waitForVerdicts = (context: ScenarioContext, silent: readonly FleetMachine
   context.waitFor('the silent machines to be held', async () => {
     const nodes = await readNodes(context, silent);
     // A busy host may hold verdicts because of its own gaps; those holds end by themselves.
-    const held = nodes.filter((node) => node.held?.kind === 'mass-failure');
+    const heldNodes = nodes.filter((node) => node.held?.kind === 'mass-failure');
     const offline = nodes.filter((node) => node.status === 'offline');
-    return held.length > 0 && held.length + offline.length === silent.length ? { held, offline } : undefined;
+    return heldNodes.length > 0 && heldNodes.length + offline.length === silent.length
+      ? { held: heldNodes, offline }
+      : undefined;
   });
 
-const metrics = async (context: ScenarioContext): Promise<string> =>
+const readMetrics = async (context: ScenarioContext): Promise<string> =>
   (await callRoute(context.server.url, 'metrics-get', {}, { bearer: context.server.token })).text;
 
 /**
@@ -85,7 +87,7 @@ async function countEarlierVerdicts(
 }
 
 async function expectHoldShown(context: ScenarioContext, held: Node[], offline: Node[]): Promise<string> {
-  const brake = await brakeOf(context);
+  const brake = await readBrake(context);
   expect(brake.holding).toBe(true);
   const [hold, ...more] = activeHolds(brake);
   expect(more, 'one failure is one incident').toEqual([]);
@@ -102,15 +104,15 @@ async function expectHoldShown(context: ScenarioContext, held: Node[], offline: 
     expect(node).toMatchObject({ status: 'ready', held: { rule: 'liveness', to: 'offline', kind: 'mass-failure' } });
     expect(node.held).toMatchObject({ hold: hold?.hold_id, held_until: hold?.held_until, reason: hold?.reason });
   }
-  const listed = await context.client.call('node-list', { query: { held: true, limit: 100 } });
-  expect(listed.items.map((node) => node.node_id).sort()).toEqual(held.map((node) => node.node_id).sort());
+  const heldList = await context.client.call('node-list', { query: { held: true, limit: 100 } });
+  expect(heldList.items.map((node) => node.node_id).sort()).toEqual(held.map((node) => node.node_id).sort());
   const explanation = await context.client.call('node-explain', { params: { id: held[0]?.node_id ?? '' } });
   expect(explanation.held).toEqual(held[0]?.held);
   expect(explanation.waiting_for).toContain(hold?.reason);
   expect(explanation.next[0]?.then).toBe('liveness decides again');
   expect(explanation.next[0]?.at).toBe(hold?.held_until);
   expect(explanation.actions).toContainEqual(expect.objectContaining({ action: 'apply-held-verdict', open: true }));
-  const metricsText = await metrics(context);
+  const metricsText = await readMetrics(context);
   expect(metricsText).toMatch(
     new RegExp(`^slipway_nodes_held\\{rule="liveness",kind="mass-failure"\\} ${held.length}$`, 'm'),
   );
@@ -124,17 +126,17 @@ async function applyOne(context: ScenarioContext, id: string): Promise<void> {
       params: { id, action: 'apply-held-verdict' },
       body: { reason: 'it burned down', dry_run },
     });
-  const predicted = await act(true);
-  expect(predicted.predicts.status).toBe('offline');
-  expect(predicted.node).toMatchObject({ status: 'ready', held: { rule: 'liveness' } });
+  const prediction = await act(true);
+  expect(prediction.predicts.status).toBe('offline');
+  expect(prediction.node).toMatchObject({ status: 'ready', held: { rule: 'liveness' } });
   const { node } = await act(false);
   expect(node).toMatchObject({ status: 'offline', held: null, verdict: { rule: 'liveness' } });
-  const applied = await context.waitFor('the application on the timeline', async () => {
+  const appliedFact = await context.waitFor('the application on the timeline', async () => {
     const page = await context.client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
     return page.items[0];
   });
-  expect(applied.actor).not.toBeNull();
-  expect(applied.summary).toContain('it burned down');
+  expect(appliedFact.actor).not.toBeNull();
+  expect(appliedFact.summary).toContain('it burned down');
 }
 
 /** Longer than the time after which the brake ends a hold without held machines. */
@@ -146,17 +148,17 @@ const waitUntilAllServe = (context: ScenarioContext, machines: readonly FleetMac
   );
 
 async function checkOutage(context: ScenarioContext, fleet: BeatingFleet): Promise<void> {
-  const silent = fleet.machines.slice(0, silentCount);
+  const silentMachines = fleet.machines.slice(0, silentCount);
   const serving = fleet.machines.slice(silentCount);
   await waitUntilAllServe(context, fleet.machines);
-  fleet.silence(silent);
-  const { held, offline } = await waitForVerdicts(context, silent);
+  fleet.silence(silentMachines);
+  const { held, offline } = await waitForVerdicts(context, silentMachines);
   expect(offline.length).toBeLessThan(defaultBrakePolicy.min_nodes);
   const hold_id = await expectHoldShown(context, held, offline);
 
   const [appliedId, returnedId, alsoReturnedId, ...heldIds] = held.map((node) => node.node_id);
   await applyOne(context, appliedId ?? '');
-  fleet.resume(silent.filter(({ node_id }) => node_id === returnedId || node_id === alsoReturnedId));
+  fleet.resume(silentMachines.filter(({ node_id }) => node_id === returnedId || node_id === alsoReturnedId));
   for (const id of [returnedId ?? '', alsoReturnedId ?? ''])
     await context.waitFor(
       'a machine that beats again to be released',
@@ -164,7 +166,10 @@ async function checkOutage(context: ScenarioContext, fleet: BeatingFleet): Promi
     );
 
   await context.expectNever('a held machine left the status ready', longEnoughSeconds, async () => {
-    const nodes = await readNodes(context, [...serving, ...silent.filter(({ node_id }) => heldIds.includes(node_id))]);
+    const nodes = await readNodes(context, [
+      ...serving,
+      ...silentMachines.filter(({ node_id }) => heldIds.includes(node_id)),
+    ]);
     return nodes.some((node) => node.status !== 'ready');
   });
   const { allocation } = await context.client.call('allocation-create', { body: { pool: 'fleet' } });
@@ -178,7 +183,7 @@ async function checkOutage(context: ScenarioContext, fleet: BeatingFleet): Promi
     const node = await waitForNode(context, id, 'offline');
     expect(node.verdict).toMatchObject({ rule: 'liveness' });
   }
-  expect(activeHolds(await brakeOf(context)), 'holds after an operator resumed').toEqual([]);
+  expect(activeHolds(await readBrake(context)), 'holds after an operator resumed').toEqual([]);
   expect((await readNodes(context, serving)).every((node) => node.status === 'ready')).toBe(true);
 }
 
@@ -205,39 +210,39 @@ scenario({
 });
 
 /** Disables the brakes of the pools, so that only the brake of the zone acts. */
-const unbraked = { fraction: 1, min_nodes: 1000 };
+const disabledBrake = { fraction: 1, min_nodes: 1000 };
 
 scenario({
   name: 'a zone that fails across its pools',
   settings,
   async story(context) {
     for (const pool of ['blue', 'green'])
-      await externalPool(context, pool, { heartbeat, zone: 'eu-1', brake: unbraked });
+      await externalPool(context, pool, { heartbeat, zone: 'eu-1', brake: disabledBrake });
     await externalPool(context, 'elsewhere', { heartbeat, zone: 'us-1' });
     const fleets = [
       await beatingFleet(context, 'blue', poolSize / 2, beatEvery),
       await beatingFleet(context, 'green', poolSize / 2, beatEvery),
     ];
-    const alone = await beatingFleet(context, 'elsewhere', 1, beatEvery);
+    const loneFleet = await beatingFleet(context, 'elsewhere', 1, beatEvery);
     try {
-      const silent = fleets.flatMap((fleet) => fleet.machines.slice(0, silentCount / 2));
+      const silentMachines = fleets.flatMap((fleet) => fleet.machines.slice(0, silentCount / 2));
       await waitUntilAllServe(
         context,
-        [...fleets, alone].flatMap(({ machines }) => machines),
+        [...fleets, loneFleet].flatMap(({ machines }) => machines),
       );
-      for (const fleet of [...fleets, alone]) fleet.silence([...silent, ...alone.machines]);
-      const { held, offline } = await waitForVerdicts(context, silent);
-      const [hold, ...more] = activeHolds(await brakeOf(context));
+      for (const fleet of [...fleets, loneFleet]) fleet.silence([...silentMachines, ...loneFleet.machines]);
+      const { held, offline } = await waitForVerdicts(context, silentMachines);
+      const [hold, ...more] = activeHolds(await readBrake(context));
       expect(more).toEqual([]);
       const population = poolSize + (await countEarlierVerdicts(context, hold, offline));
       expect(hold).toMatchObject({ scope: 'zone', name: 'eu-1', rule: 'liveness', population });
       for (const node of held) expect(node.held).toMatchObject({ hold: hold?.hold_id });
-      await waitForNode(context, alone.machines[0]?.node_id ?? '', 'offline');
+      await waitForNode(context, loneFleet.machines[0]?.node_id ?? '', 'offline');
 
       await context.client.call('brake-resume', { body: { reason: 'the zone is really gone' } });
-      for (const { node_id } of silent) await waitForNode(context, node_id, 'offline');
+      for (const { node_id } of silentMachines) await waitForNode(context, node_id, 'offline');
     } finally {
-      await Promise.all([...fleets, alone].map((fleet) => fleet.end()));
+      await Promise.all([...fleets, loneFleet].map((fleet) => fleet.end()));
     }
   },
   counterTests: [{ broken: 'no brake', composition: noBrake, fails: /waited .* for the silent machines to be held/ }],
@@ -252,7 +257,7 @@ scenario({
     try {
       fleet.silence(fleet.machines);
       for (const { node_id } of fleet.machines) await waitForNode(context, node_id, 'offline');
-      expect((await brakeOf(context)).holds).toEqual([]);
+      expect((await readBrake(context)).holds).toEqual([]);
     } finally {
       await fleet.end();
     }

@@ -19,7 +19,7 @@ const budgets = { provision_seconds: shortSeconds, start_seconds: shortSeconds, 
 /** Several runs of every rule. */
 const quietSeconds = 6;
 
-interface Watched {
+interface WatchedNode {
   id: string;
   /** The current status. `to` is the status that the rule would have written. */
   status: Node['status'];
@@ -33,7 +33,7 @@ async function countRecords(context: ScenarioContext, id: string, rule: string):
   return items.filter((fact) => fact.data.by === rule).length;
 }
 
-const waitForRecord = (context: ScenarioContext, { id, rule, to, status }: Watched) =>
+const waitForRecord = (context: ScenarioContext, { id, rule, to, status }: WatchedNode) =>
   context.waitFor(`${rule} to be recorded`, async () => {
     const node = await nodeOf(context, id);
     expect(node.status, 'the status in an observe-only pool').toBe(status);
@@ -41,7 +41,7 @@ const waitForRecord = (context: ScenarioContext, { id, rule, to, status }: Watch
   });
 
 /** A machine that fails to come up. The operation fails it, not a rule. */
-async function failedMachine(context: ScenarioContext): Promise<string> {
+async function waitForFailedMachine(context: ScenarioContext): Promise<string> {
   await context.client.call('pool-put', {
     params: { pool: 'own' },
     body: { driver: 'local', mode: 'observe', budgets: { rescue_seconds: shortSeconds }, spec: { setup: 'exit 1' } },
@@ -53,7 +53,7 @@ async function failedMachine(context: ScenarioContext): Promise<string> {
   });
 }
 
-async function watchEveryRule(context: ScenarioContext): Promise<{ watched: Watched[]; end(): Promise<void> }> {
+async function watchEveryRule(context: ScenarioContext): Promise<{ watched: WatchedNode[]; end(): Promise<void> }> {
   await externalPool(context, 'watched', { mode: 'observe', heartbeat: longStaleTime, budgets });
   await externalPool(context, 'hushed', { mode: 'observe', heartbeat });
   await externalPool(context, 'equipped', {
@@ -61,26 +61,26 @@ async function watchEveryRule(context: ScenarioContext): Promise<{ watched: Watc
     heartbeat: longStaleTime,
     requires: [{ name: 'gpu-driver', check: 'nvidia-smi -L' }],
   });
-  const failed = await failedMachine(context);
+  const failedId = await waitForFailedMachine(context);
   const { node: expected } = await context.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
-  const stuck = await joinMachine(context, 'watched', 'stuck');
-  const stuckBeats = keepBeating(stuck, beatEvery, 'starting');
+  const stuckMachine = await joinMachine(context, 'watched', 'stuck');
+  const stuckBeats = keepBeating(stuckMachine, beatEvery, 'starting');
   const mute = await joinMachine(context, 'watched', 'mute');
-  const leaving = await joinMachine(context, 'watched', 'leaving');
-  await leaving.beat('ready');
-  await leaving.beat('stopping');
-  const silent = await joinMachine(context, 'hushed', 'silent');
-  await silent.beat('ready');
+  const leavingMachine = await joinMachine(context, 'watched', 'leaving');
+  await leavingMachine.beat('ready');
+  await leavingMachine.beat('stopping');
+  const silentMachine = await joinMachine(context, 'hushed', 'silent');
+  await silentMachine.beat('ready');
   const ill = await joinMachine(context, 'watched', 'ill');
   await ill.beat('ready');
   const bare = await joinMachine(context, 'equipped', 'bare');
-  const missing = { results: [{ name: 'gpu-driver', ok: false, detail: 'no device' }] };
-  await bare.call('agent-prerequisites', { body: missing });
+  const missingDriver = { results: [{ name: 'gpu-driver', ok: false, detail: 'no device' }] };
+  await bare.call('agent-prerequisites', { body: missingDriver });
 
   const bareBeats = keepBeating(bare, beatEvery);
-  let over = false;
+  let isOver = false;
   const illBeats = (async () => {
-    while (!over) {
+    while (!isOver) {
       await ill.call('agent-heartbeat', { body: { error_rate: 0.9 } });
       await pause(systemClock, beatEvery * 1000);
     }
@@ -88,16 +88,16 @@ async function watchEveryRule(context: ScenarioContext): Promise<{ watched: Watc
   return {
     watched: [
       { id: expected.node_id, status: 'provisioning', rule: 'provision-deadline', to: 'failed' },
-      { id: stuck.node_id, status: 'starting', rule: 'stuck-starting', to: 'ready' },
+      { id: stuckMachine.node_id, status: 'starting', rule: 'stuck-starting', to: 'ready' },
       { id: mute.node_id, status: 'starting', rule: 'start-deadline', to: 'failed' },
-      { id: leaving.node_id, status: 'offline', rule: 'offline-deadline', to: 'failed' },
-      { id: silent.node_id, status: 'ready', rule: 'liveness', to: 'offline' },
+      { id: leavingMachine.node_id, status: 'offline', rule: 'offline-deadline', to: 'failed' },
+      { id: silentMachine.node_id, status: 'ready', rule: 'liveness', to: 'offline' },
       { id: ill.node_id, status: 'ready', rule: 'degraded', to: 'degraded' },
       { id: bare.node_id, status: 'starting', rule: 'prerequisite-missing', to: 'failed' },
-      { id: failed, status: 'failed', rule: 'rescue-over', to: 'cleaning' },
+      { id: failedId, status: 'failed', rule: 'rescue-over', to: 'cleaning' },
     ],
     async end() {
-      over = true;
+      isOver = true;
       await Promise.all([stuckBeats.stop(), bareBeats.stop(), illBeats]);
     },
   };
@@ -116,7 +116,7 @@ async function expectOnce(context: ScenarioContext, times: number, what: string)
   expect(times, `${what}, with ${gaps} gaps`).toBeLessThanOrEqual(1 + gaps);
 }
 
-async function expectCounted(context: ScenarioContext, watched: Watched[]): Promise<void> {
+async function expectCounted(context: ScenarioContext, watched: WatchedNode[]): Promise<void> {
   const { items } = await context.client.call('sweep-list', {});
   const metrics = await callRoute(context.server.url, 'metrics-get', {}, { bearer: context.server.token });
   for (const { rule } of watched.filter((each) => !reportRules.includes(each.rule))) {
@@ -128,7 +128,7 @@ async function expectCounted(context: ScenarioContext, watched: Watched[]): Prom
   }
 }
 
-async function expectExplained(context: ScenarioContext, { id, rule, to, status }: Watched): Promise<void> {
+async function expectExplained(context: ScenarioContext, { id, rule, to, status }: WatchedNode): Promise<void> {
   const explanation = await context.client.call('node-explain', { params: { id } });
   expect(explanation).toMatchObject({ status, would_have: { rule, to } });
   expect(explanation.because.evidence.map((fact) => fact.kind)).toContain('node.would_have');
@@ -208,18 +208,18 @@ scenario({
     const document = { heartbeat, budgets: { provision_seconds: shortSeconds } };
     await externalPool(context, 'watched', { ...document, mode: 'observe' });
     const { node } = await context.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
-    const silent = await joinMachine(context, 'watched', 'silent');
-    await silent.beat('ready');
+    const silentMachine = await joinMachine(context, 'watched', 'silent');
+    await silentMachine.beat('ready');
     await waitForRecord(context, {
       id: node.node_id,
       status: 'provisioning',
       rule: 'provision-deadline',
       to: 'failed',
     });
-    await waitForRecord(context, { id: silent.node_id, status: 'ready', rule: 'liveness', to: 'offline' });
+    await waitForRecord(context, { id: silentMachine.node_id, status: 'ready', rule: 'liveness', to: 'offline' });
     await externalPool(context, 'watched', { ...document, mode: 'enforce' });
     await waitForNode(context, node.node_id, 'failed');
-    await waitForNode(context, silent.node_id, 'offline');
+    await waitForNode(context, silentMachine.node_id, 'offline');
   },
   counterTests: [
     {

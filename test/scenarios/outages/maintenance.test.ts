@@ -12,11 +12,14 @@ import { type BeatingFleet, beatingFleet } from '../support/fleet.ts';
 import { causesOf, externalPool, nodeOf, waitForNode } from '../support/machines.ts';
 import { type ScenarioContext, scenario, whileBroken, withoutSweep } from '../support/scenario.ts';
 
-type Parts = Pick<typeof Windows, 'activeWindows'>;
+type Parts = Pick<typeof Windows, 'listActiveWindows'>;
 const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/rows/maintenance.ts'), async (original) => {
-  const whole = await original();
-  return { ...whole, activeWindows: (...args) => (brokenParts.activeWindows ?? whole.activeWindows)(...args) };
+  const originalModule = await original();
+  return {
+    ...originalModule,
+    listActiveWindows: (...args) => (brokenParts.listActiveWindows ?? originalModule.listActiveWindows)(...args),
+  };
 });
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
@@ -76,7 +79,7 @@ const waitForVerdict = (context: ScenarioContext, id: string, rule: string) =>
 const endWindow = (context: ScenarioContext, name: string) =>
   context.client.call('maintenance-delete', { params: { name } });
 
-async function silentMachine(
+async function startSilentMachine(
   context: ScenarioContext,
   pool: string,
   labels?: Record<string, string>,
@@ -105,11 +108,11 @@ scenario({
     });
 
     const { node: late } = await context.client.call('node-create', { body: { ...nodeOptions, name: 'late' } });
-    const [inPool, inPoolBeats] = await silentMachine(context, 'racks');
-    const [inZone, inZoneBeats] = await silentMachine(context, 'north');
-    const labelled = await beatingFleet(context, 'mixed', 1, beatEvery, { rack: 'r7' });
-    labelled.silence(labelled.machines);
-    const id = labelled.machines[0]?.node_id ?? '';
+    const [inPool, inPoolBeats] = await startSilentMachine(context, 'racks');
+    const [inZone, inZoneBeats] = await startSilentMachine(context, 'north');
+    const labelledFleet = await beatingFleet(context, 'mixed', 1, beatEvery, { rack: 'r7' });
+    labelledFleet.silence(labelledFleet.machines);
+    const id = labelledFleet.machines[0]?.node_id ?? '';
     try {
       await expectHeldBy(context, await waitForHold(context, failed.node_id, 'rescue-over'), byPool);
       await expectHeldBy(context, await waitForHold(context, late.node_id, 'provision-deadline'), byPool);
@@ -120,7 +123,7 @@ scenario({
       expect(brake.maintenance.map(({ name }) => name).sort()).toEqual(['by-label', 'by-pool', 'by-zone', 'not-yet']);
       expect(brake.holds, 'holds of the brake').toEqual([]);
 
-      labelled.resume(labelled.machines);
+      labelledFleet.resume(labelledFleet.machines);
       await context.waitFor(
         'a machine that beats again to be released',
         async () => (await nodeOf(context, id)).held === null,
@@ -141,13 +144,13 @@ scenario({
       const offline = await waitForNode(context, inZone, 'offline');
       expect(offline.status_since >= byZone.ends_at, 'a window holds until its end').toBe(true);
     } finally {
-      await Promise.all([inPoolBeats.end(), inZoneBeats.end(), labelled.end()]);
+      await Promise.all([inPoolBeats.end(), inZoneBeats.end(), labelledFleet.end()]);
     }
   },
   counterTests: [
     {
       broken: 'rules that ignore windows',
-      around: whileBroken(brokenParts, { activeWindows: async () => [] }),
+      around: whileBroken(brokenParts, { listActiveWindows: async () => [] }),
       fails: /waited .* for rescue-over to be held/,
     },
     {
@@ -169,7 +172,7 @@ scenario({
     });
     await declareWindow(context, 'other-rack', { pool: 'mixed', labels: { rack: 'r7' } });
     await declareWindow(context, 'other-zone', { pool: 'mixed', zone: 'eu-1' });
-    const [id, beats] = await silentMachine(context, 'mixed', { rack: 'r8' });
+    const [id, beats] = await startSilentMachine(context, 'mixed', { rack: 'r8' });
     try {
       const node = await waitForNode(context, id, 'offline');
       expect(node.verdict).toMatchObject({ rule: 'liveness' });
@@ -181,7 +184,7 @@ scenario({
     {
       broken: 'windows that hold every machine',
       around: whileBroken(brokenParts, {
-        activeWindows: async (_, at) => [
+        listActiveWindows: async (_, at) => [
           {
             name: 'all',
             pool: null,
@@ -210,21 +213,21 @@ scenario({
         { params: { name: 'w' }, body },
         { bearer: context.server.token },
       );
-    const later = { ends_at: inSeconds(hour), reason: 'x' };
+    const laterEnd = { ends_at: inSeconds(hour), reason: 'x' };
     for (const body of [
-      later,
-      { ...later, labels: {} },
+      laterEnd,
+      { ...laterEnd, labels: {} },
       { pool: 'p', reason: 'x', ends_at: inSeconds(-shortSeconds) },
       { pool: 'p', reason: 'x', starts_at: inSeconds(2 * hour), ends_at: inSeconds(hour) },
-      { pool: 'p', ends_at: later.ends_at },
+      { pool: 'p', ends_at: laterEnd.ends_at },
       { pool: 'p', reason: 'x' },
     ])
       expectProblem(await put(body), 'invalid_request', JSON.stringify(body));
     expect((await context.client.call('maintenance-list', {})).items).toEqual([]);
-    const unknown = { params: { name: 'nobody-declared-it' } };
+    const unknownWindow = { params: { name: 'nobody-declared-it' } };
     const bearer = context.server.token;
     expectProblem(
-      await callRoute(context.server.url, 'maintenance-delete', unknown, { bearer }),
+      await callRoute(context.server.url, 'maintenance-delete', unknownWindow, { bearer }),
       'maintenance_not_found',
     );
   },

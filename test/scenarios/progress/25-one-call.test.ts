@@ -10,8 +10,8 @@ import { scenario, whileBroken } from '../support/scenario.ts';
 type Parts = Pick<typeof tries, 'notify'>;
 const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/engine/tries.ts'), async (original) => {
-  const whole = await original();
-  return { ...whole, notify: (...args) => (brokenParts.notify ?? whole.notify)(...args) };
+  const originalModule = await original();
+  return { ...originalModule, notify: (...args) => (brokenParts.notify ?? originalModule.notify)(...args) };
 });
 
 const providerMessage = 'the provider is working';
@@ -40,14 +40,14 @@ scenario({
     await localPool(context, 'mute');
     const { allocation, operation } = await client.call('allocation-create', { body: { pool: 'mute' } });
     await waitForAllocation(context, allocation.allocation_id, 'active', 'failed');
-    const ended = await context.waitFor('the operation to end', async () => {
+    const endedOperation = await context.waitFor('the operation to end', async () => {
       const found = await client.call('operation-get', { params: { id: operation?.workflow_id ?? '' } });
       return found.finished_at ? found : undefined;
     });
-    expect(ended.status, 'the status of the operation').toBe('succeeded');
-    expect(ended.steps.map(({ status }) => status)).toEqual(['done', 'done', 'done', 'done']);
+    expect(endedOperation.status, 'the status of the operation').toBe('succeeded');
+    expect(endedOperation.steps.map(({ status }) => status)).toEqual(['done', 'done', 'done', 'done']);
     // Row and evidence are written together, so the message is in neither.
-    expect(ended.progress.message).toBe('');
+    expect(endedOperation.progress.message).toBe('');
     expect(await db.countEvidence(allocation.allocation_id, 'operation.progress')).toBe(0);
 
     await db.query('alter table operations drop constraint mute');

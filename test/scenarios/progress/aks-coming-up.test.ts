@@ -18,21 +18,21 @@ const arm = await startArm();
 afterAll(() => arm.stop());
 beforeEach(() => arm.reset());
 
-const creating = 'arm_create_or_update';
+const creatingPhase = 'arm_create_or_update';
 const total_steps = phases.length;
 
 /** A driver that treats a running cluster as ready. */
-const hasty = (driver: Driver): Driver => ({
+const withoutWaiting = (driver: Driver): Driver => ({
   ...driver,
   async ensure(target) {
     const answer = await driver.ensure(target);
-    const { detail } = await driver.observe(target);
+    const { detail } = await driver.inspect(target);
     return detail?.includes('power Running') ? { outcome: 'done', phase: 'completed', message: 'it runs' } : answer;
   },
 });
 
 /** A driver that treats "retry later" as a refusal. */
-const impatient = (driver: Driver): Driver => ({
+const withoutRetries = (driver: Driver): Driver => ({
   ...driver,
   async ensure(target) {
     const answer = await driver.ensure(target);
@@ -61,11 +61,11 @@ scenario({
     const group = await waitForPhase(context, id, 'ensuring_resource_group');
     expect(group).toMatchObject({ step: 2, total_steps, status: 'running', parts: [] });
     arm.release('group_visible');
-    const unseen = await waitForProgress(context, id, 'the cluster to be requested', ({ message }) =>
+    const earlyProgress = await waitForProgress(context, id, 'the cluster to be requested', ({ message }) =>
       /cluster .+ visible/.test(message),
     );
-    expect(unseen).toMatchObject({
-      phase: creating,
+    expect(earlyProgress).toMatchObject({
+      phase: creatingPhase,
       step: 3,
       parts: [],
       message: expect.stringMatching(/not visible yet/),
@@ -78,7 +78,7 @@ scenario({
       if (countsAsFinished(current)) throw new Error('the creation counted as finished');
       return current.parts.some(({ tone }) => tone === 'ok');
     });
-    expect(progress).toMatchObject({ status: 'running', phase: creating, step: 3, total_steps, parts: pools });
+    expect(progress).toMatchObject({ status: 'running', phase: creatingPhase, step: 3, total_steps, parts: pools });
     expect(progress).toMatchObject({ label: 'Creating AKS cluster', stalled: false });
     expect(progress.message).toMatch(/^AKS state: Creating · for \d+s/);
     expect(progress.retry_after_seconds ?? 0, 'the seconds to the next snapshot').toBeLessThan(20);
@@ -86,20 +86,22 @@ scenario({
       /^Step 3\/5 · Creating AKS cluster \(5–10 min\) · \d+s$/,
     );
     expect(await allocationOf(context, id)).toMatchObject({ status: 'provisioning' });
-    const published = await db.query<{ data: Record<string, unknown> }>(
+    const publishedFacts = await db.query<{ data: Record<string, unknown> }>(
       `select data from evidence where workflow_id = $1 and kind = 'operation.progress'`,
       [progress.workflow_id],
     );
-    for (const { data } of published) expect(data).toMatchObject({ step: expect.any(Number), total_steps });
+    for (const { data } of publishedFacts) expect(data).toMatchObject({ step: expect.any(Number), total_steps });
 
     arm.release();
     const active = await waitForAllocation(context, id, 'active');
-    const ended = await context.waitFor('the operation to end', async () => {
+    const endedOperation = await context.waitFor('the operation to end', async () => {
       const found = await client.call('operation-get', { params: { id: progress.workflow_id } });
       return found.status === 'succeeded' ? found : undefined;
     });
-    expect(ended.steps.map(({ name, status }) => [name, status])).toEqual(phases.map((phase) => [phase, 'done']));
-    expect(ended.progress).toMatchObject({ phase: 'completed', step: stepOf('completed'), percent: 100 });
+    expect(endedOperation.steps.map(({ name, status }) => [name, status])).toEqual(
+      phases.map((phase) => [phase, 'done']),
+    );
+    expect(endedOperation.progress).toMatchObject({ phase: 'completed', step: stepOf('completed'), percent: 100 });
     expect(await client.call('node-get', { params: { id: active.node_id ?? '' } })).toMatchObject({ status: 'ready' });
     expect(arm.clustersCreated()).toBe(1);
     await release(client, id);
@@ -111,7 +113,7 @@ scenario({
   counterTests: [
     {
       broken: 'a driver that treats a running cluster as ready',
-      composition: onAzure(() => arm, hasty),
+      composition: onAzure(() => arm, withoutWaiting),
       fails: /the creation counted as finished/,
     },
   ],
@@ -131,17 +133,17 @@ scenario({
     });
     arm.faults.next({ method: 'PUT', path: paths.cluster, effect: refusals.throttled(retry_seconds) });
     const ids = [await allocateCluster(context, arm), await allocateCluster(context, arm)];
-    const busy = await Promise.all(
+    const busyProgresses = await Promise.all(
       ids.map((id) =>
         waitForProgress(context, id, 'the time of the next try', (seen) => seen.retry_after_seconds !== undefined),
       ),
     );
-    for (const seen of busy) {
-      expect(seen).toMatchObject({ status: 'running', phase: creating, stalled: false });
+    for (const seen of busyProgresses) {
+      expect(seen).toMatchObject({ status: 'running', phase: creatingPhase, stalled: false });
       expect(seen.error).toBeUndefined();
       expect(seen.retry_after_seconds).toBeLessThanOrEqual(retry_seconds);
     }
-    expect(busy.map(({ message }) => message).join('\n')).toMatch(
+    expect(busyProgresses.map(({ message }) => message).join('\n')).toMatch(
       /in progress[\s\S]*throttled|throttled[\s\S]*in progress/,
     );
     for (const [index, id] of ids.entries()) {
@@ -149,9 +151,9 @@ scenario({
       const after = await waitForProgress(context, id, 'the creation to continue', ({ message }) =>
         message.startsWith('AKS state'),
       );
-      expect(after).toMatchObject({ phase: creating, step: 3, message: expect.stringMatching(/for \d+s$/) });
+      expect(after).toMatchObject({ phase: creatingPhase, step: 3, message: expect.stringMatching(/for \d+s$/) });
       expect(after.retry_after_seconds).toBeUndefined();
-      expect(after.percent).toBeGreaterThanOrEqual(busy[index]?.percent ?? 100);
+      expect(after.percent).toBeGreaterThanOrEqual(busyProgresses[index]?.percent ?? 100);
     }
     arm.release();
     for (const id of ids) await waitForAllocation(context, id, 'active');
@@ -160,7 +162,7 @@ scenario({
   counterTests: [
     {
       broken: 'a driver that treats "retry later" as a failure',
-      composition: onAzure(() => arm, impatient),
+      composition: onAzure(() => arm, withoutRetries),
       fails: /for the time of the next try/,
     },
   ],

@@ -42,23 +42,23 @@ scenario({
     await waitForPhase(context, inRoles, 'ensuring_rbac');
 
     arm.hold('pool:blastpool');
-    const creating = await allocateCluster(context, arm);
-    await waitForProgress(context, creating, 'the pools', ({ parts }) => parts.some(({ tone }) => tone === 'busy'));
+    const creatingId = await allocateCluster(context, arm);
+    await waitForProgress(context, creatingId, 'the pools', ({ parts }) => parts.some(({ tone }) => tone === 'busy'));
 
     arm.hold('group_visible');
-    const unseen = await allocateCluster(context, arm);
-    await waitForProgress(context, unseen, 'the resource group', ({ message }) => /not visible yet/.test(message));
+    const invisibleId = await allocateCluster(context, arm);
+    await waitForProgress(context, invisibleId, 'the resource group', ({ message }) => /not visible yet/.test(message));
 
-    const ids = [inRoles, creating, unseen];
+    const ids = [inRoles, creatingId, invisibleId];
     arm.hold('abort');
     for (const id of ids) await release(client, id);
     await context.waitFor('the abort to be requested', () => requestsTo('POST', paths.abort).length > 0 || undefined);
-    expect((await allocationOf(context, creating)).status, 'the status before the abort is confirmed').toBe(
+    expect((await allocationOf(context, creatingId)).status, 'the status before the abort is confirmed').toBe(
       'releasing',
     );
     arm.release('abort');
     // The release waits for a requested but invisible group, which would otherwise appear later.
-    await waitForProgress(context, unseen, 'the release to wait for the resource group', ({ message }) =>
+    await waitForProgress(context, invisibleId, 'the release to wait for the resource group', ({ message }) =>
       /does not show it yet/.test(message),
     );
     arm.release('group_visible');

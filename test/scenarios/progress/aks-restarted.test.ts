@@ -17,8 +17,8 @@ import { describeStory, type WaitFor, whileBroken } from '../support/scenario.ts
 type Parts = Pick<typeof steps, 'reachPhase'>;
 const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/operations/steps.ts'), async (original) => {
-  const whole = await original();
-  return { ...whole, reachPhase: (...args) => (brokenParts.reachPhase ?? whole.reachPhase)(...args) };
+  const originalModule = await original();
+  return { ...originalModule, reachPhase: (...args) => (brokenParts.reachPhase ?? originalModule.reachPhase)(...args) };
 });
 
 /** A broken `reachPhase` that follows every reported phase, also an earlier one. */
@@ -40,7 +40,7 @@ const arm = await startArm();
 afterAll(() => arm.stop());
 beforeEach(() => arm.reset());
 
-const creating = 'arm_create_or_update';
+const creatingPhase = 'arm_create_or_update';
 
 /**
  * A driver that reports an earlier phase, as one does that checks its resource group again after a
@@ -50,7 +50,7 @@ const reportsEarlierPhase = (driver: Driver): Driver => ({
   ...driver,
   async ensure(target) {
     const answer = await driver.ensure(target);
-    return answer.outcome === 'wait' && answer.phase === creating
+    return answer.outcome === 'wait' && answer.phase === creatingPhase
       ? { ...answer, phase: 'ensuring_resource_group' }
       : answer;
   },
@@ -76,7 +76,7 @@ async function story(composition: Composition, waitFor: WaitFor): Promise<void> 
         return fits(progress) ? progress : undefined;
       });
     const beforeRestart = await waitForProgress('the pools', ({ parts }) => parts.some(({ tone }) => tone === 'busy'));
-    expect(beforeRestart).toMatchObject({ phase: creating, step: 3 });
+    expect(beforeRestart).toMatchObject({ phase: creatingPhase, step: 3 });
 
     await server.stop();
     server = await start(onAzure(() => arm, reportsEarlierPhase));
@@ -86,7 +86,7 @@ async function story(composition: Composition, waitFor: WaitFor): Promise<void> 
     );
     // The progress is that of the same cluster, with an unchanged creation time.
     expect(after).toMatchObject({
-      phase: creating,
+      phase: creatingPhase,
       step: 3,
       message: expect.stringMatching(/^AKS state: Creating · for \d/),
     });

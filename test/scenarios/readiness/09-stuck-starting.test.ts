@@ -23,8 +23,8 @@ scenario({
     try {
       const ready = await waitForNode(context, machine.node_id, 'ready');
       expect(ready.verdict).toMatchObject({ rule: 'stuck-starting' });
-      const waited = secondsBetween(new Date(ready.registered_at ?? ''), new Date(ready.status_since));
-      expect(waited).toBeGreaterThanOrEqual(start_seconds);
+      const waitedSeconds = secondsBetween(new Date(ready.registered_at ?? ''), new Date(ready.status_since));
+      expect(waitedSeconds).toBeGreaterThanOrEqual(start_seconds);
       expect(await causesOf(context, machine.node_id)).toEqual(['join', 'registration', 'stuck-starting']);
       const overview = await context.client.call('overview-get', {});
       expect(overview.never_ready).toEqual([{ pool: 'agents', agent_version: 'test', nodes: 1 }]);

@@ -15,8 +15,8 @@ const start_seconds = 3;
 const moreBeats = 5;
 
 /**
- * Sends five more heartbeats that report `starting`. Each is stored and changes only the time of
- * the last heartbeat.
+ * Sends more heartbeats that report `starting`. Each is stored and changes only the time of the
+ * last heartbeat.
  */
 async function expectStaysReady(context: ScenarioContext, machine: Machine): Promise<void> {
   const before = await nodeOf(context, machine.node_id);
@@ -40,24 +40,24 @@ scenario({
     await externalPool(context, 'patient', {});
     await externalPool(context, 'hurried', { budgets: { start_seconds } });
 
-    const promoted = await joinMachine(context, 'hurried', 'promoted-by-rule');
-    const beats = keepBeating(promoted, 0.2, 'starting');
-    const ready = await waitForNode(context, promoted.node_id, 'ready').finally(() => beats.stop());
+    const promotedMachine = await joinMachine(context, 'hurried', 'promoted-by-rule');
+    const beats = keepBeating(promotedMachine, 0.2, 'starting');
+    const ready = await waitForNode(context, promotedMachine.node_id, 'ready').finally(() => beats.stop());
     expect(ready.verdict?.rule).toBe('stuck-starting');
     // Heartbeats are answered from memory, which is updated a moment after a verdict is committed.
     // After that the status never goes back.
     await context.waitFor(
       'a heartbeat to be answered with ready',
-      async () => (await promoted.beat('starting')).body.node_status === 'ready',
+      async () => (await promotedMachine.beat('starting')).body.node_status === 'ready',
     );
-    await expectStaysReady(context, promoted);
+    await expectStaysReady(context, promotedMachine);
 
     // This machine reported ready and then restarts its runtime without a goodbye.
     const restarting = await joinMachine(context, 'patient', 'restarts-inside');
     await restarting.beat('ready');
     await expectStaysReady(context, restarting);
 
-    for (const machine of [promoted, restarting]) {
+    for (const machine of [promotedMachine, restarting]) {
       expect((await machine.beat()).body.node_status, 'the answer to a beat without a status').toBe('ready');
       expect((await changesOf(context, machine.node_id)).map(({ to }) => to)).toEqual([
         'provisioning',
@@ -67,8 +67,8 @@ scenario({
     }
     const reports = await context.waitFor('both reports on the timeline', async () => {
       const { items } = await context.client.call('node-timeline', { params: { id: restarting.node_id } });
-      const kept = items.filter((fact) => fact.kind === 'node.claim').map((fact) => fact.data.status);
-      return kept.length >= 2 ? kept : undefined;
+      const storedStatuses = items.filter((fact) => fact.kind === 'node.claim').map((fact) => fact.data.status);
+      return storedStatuses.length >= 2 ? storedStatuses : undefined;
     });
     expect(reports, 'a repeated report is recorded once').toEqual(['starting', 'ready']);
   },

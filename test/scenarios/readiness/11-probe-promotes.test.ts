@@ -11,13 +11,13 @@ import { scenario, withoutSweep } from '../support/scenario.ts';
 const start_seconds = 5;
 
 /** A machine's own service, which records the requests. */
-async function startService(): Promise<{ base_url: string; requested: (string | undefined)[] }> {
-  const requested: (string | undefined)[] = [];
+async function startService(): Promise<{ base_url: string; requestedPaths: (string | undefined)[] }> {
+  const requestedPaths: (string | undefined)[] = [];
   const { port } = await httpServer(({ url }, reply) => {
-    requested.push(url);
+    requestedPaths.push(url);
     reply.end('well');
   });
-  return { base_url: `http://127.0.0.1:${port}`, requested };
+  return { base_url: `http://127.0.0.1:${port}`, requestedPaths };
 }
 
 scenario({
@@ -34,11 +34,11 @@ scenario({
     expect(ready.verdict?.rule).toBe('probe-promotes');
     expect(ready.verdict?.reason).toBe('it answers its probe');
     expect(Date.parse(ready.status_since)).toBeLessThan(Date.parse(machine.deadline_at ?? ''));
-    expect(new Set(service.requested)).toEqual(new Set(['/healthz']));
+    expect(new Set(service.requestedPaths)).toEqual(new Set(['/healthz']));
     const cause = await context.waitFor('the evidence of the verdict', async () => {
-      const explained = await context.client.call('node-explain', { params: { id: machine.node_id } });
-      const change = explained.because.evidence.find((fact) => fact.kind === 'node.ready');
-      return change && { rule: explained.because.rule, evidence: change.data.evidence };
+      const explanation = await context.client.call('node-explain', { params: { id: machine.node_id } });
+      const change = explanation.because.evidence.find((fact) => fact.kind === 'node.ready');
+      return change && { rule: explanation.because.rule, evidence: change.data.evidence };
     });
     expect(cause).toMatchObject({
       rule: 'probe-promotes',
@@ -49,15 +49,15 @@ scenario({
     // probes them.
     await externalPool(context, 'guarded', { budgets: { start_seconds } });
     const neighbour = await startService();
-    const guarded = await joinMachine(context, 'guarded', 'not-asked', { base_url: neighbour.base_url });
-    const refused = await context.waitFor('evidence of the refused probe', async () => {
-      const { items } = await context.client.call('node-timeline', { params: { id: guarded.node_id } });
+    const guardedMachine = await joinMachine(context, 'guarded', 'not-asked', { base_url: neighbour.base_url });
+    const refusalFact = await context.waitFor('evidence of the refused probe', async () => {
+      const { items } = await context.client.call('node-timeline', { params: { id: guardedMachine.node_id } });
       return items.find((fact) => fact.kind === 'probe.unanswered');
     });
-    expect(refused.layer).toBe('transport');
-    expect(refused.summary).toMatch(/refused_address: .*127\.0\.0\.1/);
-    expect(neighbour.requested).toEqual([]);
-    expect((await nodeOf(context, guarded.node_id)).status).toBe('starting');
+    expect(refusalFact.layer).toBe('transport');
+    expect(refusalFact.summary).toMatch(/refused_address: .*127\.0\.0\.1/);
+    expect(neighbour.requestedPaths).toEqual([]);
+    expect((await nodeOf(context, guardedMachine.node_id)).status).toBe('starting');
   },
   counterTests: [
     {

@@ -40,7 +40,7 @@ scenario({
     const protocolUrl = `${context.server.url}/compat/agentfield/${token}`;
 
     // The older SDK reports "starting" for ever and sends a goodbye when stopped.
-    const older = await startSdkNode(sdkVersions.says_starting, 'older', protocolUrl);
+    const olderNode = await startSdkNode(sdkVersions.says_starting, 'older', protocolUrl);
     try {
       const { node_id } = await waitForRegistration(context, 'older');
       const ready = await waitForNode(context, node_id, 'ready');
@@ -48,35 +48,35 @@ scenario({
       const { never_ready } = await context.client.call('overview-get', {});
       const agent_version = `agentfield python ${sdkVersions.says_starting}`;
       expect(never_ready).toEqual([{ pool: 'agentfield', agent_version, nodes: 1 }]);
-      await older.end('SIGTERM');
+      await olderNode.end('SIGTERM');
       await waitForNode(context, node_id, 'offline');
       expect(await causesOf(context, node_id)).toEqual(['join', 'registration', 'stuck-starting', 'goodbye']);
     } catch (error) {
-      throw new Error(`${error instanceof Error ? error.message : error}\n${older.output()}`);
+      throw new Error(`${error instanceof Error ? error.message : error}\n${olderNode.output()}`);
     } finally {
-      await older.end('SIGKILL');
+      await olderNode.end('SIGKILL');
     }
 
     // Restarted under its id it is the same node, even at another address, because the former
     // process sent a goodbye.
-    const again = await startSdkNode(sdkVersions.says_starting, 'older', protocolUrl);
+    const restartedNode = await startSdkNode(sdkVersions.says_starting, 'older', protocolUrl);
     try {
       const { node_id } = await waitForRegistration(context, 'older');
       await waitForNode(context, node_id, 'ready');
       const causes = await causesOf(context, node_id);
       expect(causes.slice(0, 4)).toEqual(['join', 'registration', 'stuck-starting', 'goodbye']);
     } catch (error) {
-      throw new Error(`${error instanceof Error ? error.message : error}\n${again.output()}`);
+      throw new Error(`${error instanceof Error ? error.message : error}\n${restartedNode.output()}`);
     } finally {
-      await again.end('SIGKILL');
+      await restartedNode.end('SIGKILL');
     }
 
     // The newer SDK reports ready and sends nothing when killed. The liveness rule uses the SDK's
     // interval, which is shorter than the pool's.
     const port = await freePort();
-    const killed = await startSdkNode(sdkVersions.says_ready, 'newer', protocolUrl, port);
-    const first = await waitForRegistration(context, 'newer').finally(() => killed.end('SIGKILL'));
-    const newer = await startSdkNode(sdkVersions.says_ready, 'newer', protocolUrl, port);
+    const killedNode = await startSdkNode(sdkVersions.says_ready, 'newer', protocolUrl, port);
+    const first = await waitForRegistration(context, 'newer').finally(() => killedNode.end('SIGKILL'));
+    const newerNode = await startSdkNode(sdkVersions.says_ready, 'newer', protocolUrl, port);
     try {
       const { node_id } = first;
       // At the same address it counts as a restart. It becomes another instance if the killed
@@ -89,16 +89,16 @@ scenario({
         const { status, reported } = await nodeOf(context, node_id);
         return status === 'ready' && reported?.status === 'ready';
       });
-      await newer.end('SIGKILL');
+      await newerNode.end('SIGKILL');
       const { verdict } = await waitForNode(context, node_id, 'offline');
       expect(verdict).toMatchObject({
         rule: 'liveness',
         reason: expect.stringContaining(`allowed: ${stale_after_seconds} s`),
       });
     } catch (error) {
-      throw new Error(`${error instanceof Error ? error.message : error}\n${newer.output()}`);
+      throw new Error(`${error instanceof Error ? error.message : error}\n${newerNode.output()}`);
     } finally {
-      await newer.end('SIGKILL');
+      await newerNode.end('SIGKILL');
     }
   },
   counterTests: [

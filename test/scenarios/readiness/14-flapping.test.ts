@@ -12,10 +12,11 @@ import { type ScenarioContext, scenario, whileBroken, withDeciders } from '../su
 const brokenParts = vi.hoisted(() => ({}) as Partial<Pick<typeof HeartbeatPolicy, 'effectiveStaleSeconds'>>);
 
 vi.mock(import('../../../src/lifecycle/deadlines/heartbeat-policy.ts'), async (original) => {
-  const whole = await original();
+  const originalModule = await original();
   return {
-    ...whole,
-    effectiveStaleSeconds: (...args) => (brokenParts.effectiveStaleSeconds ?? whole.effectiveStaleSeconds)(...args),
+    ...originalModule,
+    effectiveStaleSeconds: (...args) =>
+      (brokenParts.effectiveStaleSeconds ?? originalModule.effectiveStaleSeconds)(...args),
   };
 });
 
@@ -34,7 +35,7 @@ const maxWindows = 100;
  */
 const interval_seconds = 3.5;
 const minMissed = 3;
-const steady = { interval_seconds, stale_after_seconds: interval_seconds / 4 };
+const steadyHeartbeat = { interval_seconds, stale_after_seconds: interval_seconds / 4 };
 
 /** Reads the changes of a machine since it first became ready. */
 async function readChangesSinceReady(context: ScenarioContext, { node_id }: Machine): Promise<Change[]> {
@@ -90,15 +91,15 @@ scenario({
   name: 'a machine whose heartbeats jitter around the threshold',
   async story(context) {
     await externalPool(context, 'jittery', { heartbeat: jittery });
-    await externalPool(context, 'steady', { heartbeat: steady });
+    await externalPool(context, 'steady', { heartbeat: steadyHeartbeat });
     const unsteady = await joinMachine(context, 'jittery', 'jitters');
-    const forgetful = await joinMachine(context, 'steady', 'misses-one');
-    for (const machine of [unsteady, forgetful]) await machine.beat('ready');
-    const over = new AbortController();
-    const run: Run = { noticed: false, over: over.signal };
-    const both = [beatWithJitter(context, unsteady, run), beatWithGaps(context, forgetful, run)];
+    const gapMachine = await joinMachine(context, 'steady', 'misses-one');
+    for (const machine of [unsteady, gapMachine]) await machine.beat('ready');
+    const endSignal = new AbortController();
+    const run: Run = { noticed: false, over: endSignal.signal };
+    const loops = [beatWithJitter(context, unsteady, run), beatWithGaps(context, gapMachine, run)];
     // When one of the two has failed, the other need not continue.
-    await Promise.all(both).finally(() => over.abort());
+    await Promise.all(loops).finally(() => endSignal.abort());
   },
   counterTests: [
     {

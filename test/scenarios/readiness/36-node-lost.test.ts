@@ -21,11 +21,11 @@ async function allocateActive(context: ScenarioContext, pool: string): Promise<A
 }
 
 async function expectLost(context: ScenarioContext, { allocation_id }: Allocation, because: string): Promise<void> {
-  const lost = await waitForAllocation(context, allocation_id, 'failed');
-  expect(lost.verdict).toMatchObject({ rule: 'node-lost' });
-  expect(lost.owner_layer).toBe('node');
-  expect(lost.reason).toContain(because);
-  const node = await nodeOf(context, lost.node_id ?? '');
+  const lostAllocation = await waitForAllocation(context, allocation_id, 'failed');
+  expect(lostAllocation.verdict).toMatchObject({ rule: 'node-lost' });
+  expect(lostAllocation.owner_layer).toBe('node');
+  expect(lostAllocation.reason).toContain(because);
+  const node = await nodeOf(context, lostAllocation.node_id ?? '');
   expect(node).toMatchObject({ status: 'failed', verdict: { rule: 'offline-deadline' } });
   const changes = await context.waitFor('the changes on the timeline', async () => {
     const query = { allocation_id, order: 'oldest', limit: 500 } as const;
@@ -46,9 +46,9 @@ scenario({
       const { allocation_id: id, node_id } = allocation;
       fleet.silence(fleet.machines);
       await waitForNode(context, node_id ?? '', 'offline');
-      const silent = await allocationOf(context, id);
-      expect(silent).toMatchObject({ status: 'active', active_at: allocation.active_at });
-      expect(silent.reason).toMatch(/^its machine is offline: no heartbeat arrived for .* s/);
+      const silentAllocation = await allocationOf(context, id);
+      expect(silentAllocation).toMatchObject({ status: 'active', active_at: allocation.active_at });
+      expect(silentAllocation.reason).toMatch(/^its machine is offline: no heartbeat arrived for .* s/);
 
       fleet.resume(fleet.machines);
       await waitForNode(context, node_id ?? '', 'ready');

@@ -19,7 +19,10 @@ const phases: PlannedStep[] = ['asking', 'creating', 'completed'].map((phase) =>
   owner_layer: 'provider',
 }));
 
-/** Shorter than the stale time, and longer than a busy host takes until its next observation. */
+/**
+ * The start budget: shorter than the stale time, and long enough for the next observation of the
+ * machine even on a busy host.
+ */
 const start_seconds = 3;
 
 type ShownState = Pick<Observation, 'state'> & Partial<Observation>;
@@ -47,14 +50,14 @@ const withProvider = {
       calls: [],
     };
     const driver = simulatedDriver({
-      supervision: 'observe',
+      supervision: 'agentless',
       plan: () => phases,
       ensure: async () => provider.answer,
-      observe: async () => {
-        const seen = { present: true, ready: false, detail: null };
+      inspect: async () => {
+        const defaults = { present: true, ready: false, detail: null };
         return provider.shown
-          ? { ...seen, ...provider.shown }
-          : { ...seen, state: 'unknown', detail: 'no route to it', unseen: true };
+          ? { ...defaults, ...provider.shown }
+          : { ...defaults, state: 'unknown', detail: 'no route to it', unseen: true };
       },
       stop: recordCall('stop'),
       destroy: recordCall('destroy'),
@@ -63,7 +66,7 @@ const withProvider = {
   },
 };
 
-const running: ShownState = { state: 'Running', ready: true };
+const runningState: ShownState = { state: 'Running', ready: true };
 
 async function allocateAgentless(context: ScenarioContext, budgets = {}): Promise<string> {
   const body = { driver: 'simulated', heartbeat, budgets };
@@ -75,12 +78,12 @@ async function allocateAgentless(context: ScenarioContext, budgets = {}): Promis
 async function allocateServing(context: ScenarioContext, budgets = {}) {
   const id = await allocateAgentless(context, budgets);
   provider.answer = { outcome: 'done', message: 'created', phase: 'completed', endpoint: 'https://cluster.example' };
-  provider.shown = running;
+  provider.shown = runningState;
   const { node_id } = await waitForAllocation(context, id, 'active');
   return { id, node_id: node_id ?? '' };
 }
 
-const neverObserved: CounterTest = {
+const withoutObservations: CounterTest = {
   broken: 'no observations at the provider',
   composition: withoutSweep('observation'),
   fails: /for the machine to be observed again/,
@@ -92,24 +95,24 @@ scenario({
   settings: withProvider,
   async story(context) {
     const requires = [{ name: 'git', check: 'git --version' }];
-    const refused = context.client.call('pool-put', {
+    const poolPut = context.client.call('pool-put', {
       params: { pool: 'clusters' },
       body: { driver: 'simulated', requires },
     });
-    await expect(refused, 'a prerequisite that only an agent could check').rejects.toThrow(
+    await expect(poolPut, 'a prerequisite that only an agent could check').rejects.toThrow(
       /machines of the driver simulated run no agent/,
     );
     const id = await allocateAgentless(context);
-    const creating = await context.waitFor('its second step', async () => {
+    const secondStep = await context.waitFor('its second step', async () => {
       const { progress } = await context.client.call('allocation-get', { params: { id } });
       return progress?.phase === 'creating' ? progress : undefined;
     });
-    expect(creating).toMatchObject({ step: 2, total_steps: phases.length, label: 'creating it' });
+    expect(secondStep).toMatchObject({ step: 2, total_steps: phases.length, label: 'creating it' });
     provider.answer = { outcome: 'done', message: 'created', phase: 'completed', endpoint: 'https://cluster.example' };
     const { items } = await context.client.call('node-list', { query: {} });
     const node_id = items[0]?.node_id ?? '';
-    const early = context.client.call('node-ping', { params: { id: node_id } });
-    await expect(early, 'a ping before the machine is ready').rejects.toMatchObject({
+    const earlyPing = context.client.call('node-ping', { params: { id: node_id } });
+    await expect(earlyPing, 'a ping before the machine is ready').rejects.toMatchObject({
       problem: { code: 'no_agent' },
     });
     // A created machine is not ready until the provider reports it as ready.
@@ -118,20 +121,21 @@ scenario({
       const { status } = await nodeOf(context, node_id);
       return status === 'ready';
     });
-    provider.shown = running;
+    provider.shown = runningState;
     await waitForAllocation(context, id, 'active');
     expect(await nodeOf(context, node_id)).toMatchObject({ status: 'ready', endpoint: 'https://cluster.example' });
     const { steps } = await context.waitFor('its operation to end', async () => {
-      const operation = await context.client.call('operation-get', { params: { id: creating.workflow_id } });
+      const operation = await context.client.call('operation-get', { params: { id: secondStep.workflow_id } });
       return operation.finished_at ? operation : undefined;
     });
     expect(steps.map(({ name, status }) => `${name} ${status}`)).toEqual(phases.map(({ phase }) => `${phase} done`));
-    // Each observation counts as a heartbeat, also after more time than the stale time.
+    // Each observation counts as a heartbeat, so the machine is still ready when twice the stale
+    // time has passed since its registration.
     const { registered_at } = await nodeOf(context, node_id);
-    const seenUntil = Date.parse(registered_at ?? '') + 2000 * heartbeat.stale_after_seconds;
+    const twoStaleTimesLater = Date.parse(registered_at ?? '') + 2 * heartbeat.stale_after_seconds * 1000;
     await context.waitFor('the machine to be observed again', async () => {
       const { last_seen_at } = await nodeOf(context, node_id);
-      return Date.parse(last_seen_at ?? '') > seenUntil || undefined;
+      return Date.parse(last_seen_at ?? '') > twoStaleTimesLater || undefined;
     });
     expect((await nodeOf(context, node_id)).status).toBe('ready');
     // No agent could answer a ping, and the checkup does not count that as a fault.
@@ -141,25 +145,25 @@ scenario({
       'fence true',
       'heartbeat true',
     ]);
-    const pinged = context.client.call('node-ping', { params: { id: node_id } });
-    await expect(pinged).rejects.toMatchObject({ problem: { code: 'no_agent' } });
+    const ping = context.client.call('node-ping', { params: { id: node_id } });
+    await expect(ping).rejects.toMatchObject({ problem: { code: 'no_agent' } });
     await context.client.call('allocation-release', { params: { id } });
     await waitForAllocation(context, id, 'released');
     expect(provider.calls).toContain('destroy');
-    const missed = await context.db.countEvidence(id, 'evidence.missing');
-    expect(missed, 'evidence missing from an agent that does not exist').toBe(0);
+    const missingEvidenceCount = await context.db.countEvidence(id, 'evidence.missing');
+    expect(missingEvidenceCount, 'evidence missing from an agent that does not exist').toBe(0);
   },
   counterTests: [
-    neverObserved,
+    withoutObservations,
     {
       broken: 'a provider whose created machines count as ready',
       composition: {
         drivers: (built) => {
-          const made = withProvider.drivers(built as never);
-          const hasty = made.get('simulated');
-          if (!hasty) throw new Error('no such driver');
-          const observe = async () => ({ state: 'Running', present: true, ready: true, detail: null });
-          return made.set('simulated', { ...hasty, observe });
+          const drivers = withProvider.drivers(built as never);
+          const simulatedDriverOfServer = drivers.get('simulated');
+          if (!simulatedDriverOfServer) throw new Error('no such driver');
+          const inspect = async () => ({ state: 'Running', present: true, ready: true, detail: null });
+          return drivers.set('simulated', { ...simulatedDriverOfServer, inspect });
         },
       },
       fails: /for node to be starting|a machine that was only created counted as ready/,
@@ -173,19 +177,19 @@ scenario({
   async story(context) {
     const { id, node_id } = await allocateServing(context, { offline_seconds: 30, start_seconds });
     provider.shown = { state: 'Stopped', detail: 'somebody stopped it' };
-    const stopped = await waitForNode(context, node_id, 'degraded');
-    expect(stopped.verdict?.reason).toBe('its provider shows it as Stopped (somebody stopped it)');
-    expect(stopped.observed).toMatchObject({ state: 'Stopped' });
+    const stoppedNode = await waitForNode(context, node_id, 'degraded');
+    expect(stoppedNode.verdict?.reason).toBe('its provider shows it as Stopped (somebody stopped it)');
+    expect(stoppedNode.observed).toMatchObject({ state: 'Stopped' });
     const { waiting_for } = await context.client.call('node-explain', { params: { id: node_id } });
     expect(waiting_for).toBe('its provider to show it as healthy again');
-    provider.shown = running;
+    provider.shown = runningState;
     await waitForNode(context, node_id, 'ready');
 
     // An unreachable provider is no evidence about the machine.
     provider.shown = undefined;
-    const held = await context.waitFor('the verdict to be held', async () => (await nodeOf(context, node_id)).held);
-    expect(held).toMatchObject({ rule: 'liveness', kind: 'provider-away' });
-    expect(held.reason).toContain('no route to it');
+    const hold = await context.waitFor('the verdict to be held', async () => (await nodeOf(context, node_id)).held);
+    expect(hold).toMatchObject({ rule: 'liveness', kind: 'provider-away' });
+    expect(hold.reason).toContain('no route to it');
     await context.expectNever(
       'the machine got a verdict while the provider was unreachable',
       2 * heartbeat.stale_after_seconds,
@@ -194,7 +198,7 @@ scenario({
         return status !== 'ready';
       },
     );
-    provider.shown = running;
+    provider.shown = runningState;
     await context.waitFor('the hold to end', async () => (await nodeOf(context, node_id)).held === null || undefined);
     expect((await nodeOf(context, node_id)).status).toBe('ready');
 
@@ -214,33 +218,33 @@ scenario({
       },
     );
     expect((await nodeOf(context, node_id)).held).toMatchObject({ rule: 'start-deadline', kind: 'provider-away' });
-    provider.shown = running;
+    provider.shown = runningState;
     expect((await waitForNode(context, node_id, 'ready')).held).toBeNull();
 
     provider.shown = { state: 'absent', present: false };
-    const lost = await waitForAllocation(context, id, 'failed');
-    expect(lost.reason).toMatch(/the provider shows it as absent/);
+    const lostAllocation = await waitForAllocation(context, id, 'failed');
+    expect(lostAllocation.reason).toMatch(/the provider shows it as absent/);
     const node = await waitForNode(context, node_id, 'failed');
     expect(node.verdict?.rule).toBe('offline-deadline');
-    // Without an agent nothing can enrol, so the action is not offered.
+    // Without an agent nothing can enrol, so the action is listed as closed, with the reason.
     const { actions } = await context.client.call('node-explain', { params: { id: node_id } });
-    const offered = actions.find(({ action }) => action === 're-enroll');
-    expect(offered).toMatchObject({ open: false, why_not: expect.stringContaining('No agent runs on it') });
+    const reEnroll = actions.find(({ action }) => action === 're-enroll');
+    expect(reEnroll).toMatchObject({ open: false, why_not: expect.stringContaining('No agent runs on it') });
   },
   counterTests: [
-    { ...neverObserved, fails: /for node to be degraded/ },
+    { ...withoutObservations, fails: /for node to be degraded/ },
     {
       broken: 'an unreachable provider treated as an empty one',
       composition: {
         drivers: (built) => {
-          const made = withProvider.drivers(built as never);
-          const rash = made.get('simulated');
-          if (!rash) throw new Error('no such driver');
-          const observe: typeof rash.observe = async (target) => {
-            const { unseen, ...seen } = await rash.observe(target);
+          const drivers = withProvider.drivers(built as never);
+          const simulatedDriverOfServer = drivers.get('simulated');
+          if (!simulatedDriverOfServer) throw new Error('no such driver');
+          const inspect: typeof simulatedDriverOfServer.inspect = async (target) => {
+            const { unseen, ...seen } = await simulatedDriverOfServer.inspect(target);
             return unseen ? { ...seen, state: 'absent', present: false } : seen;
           };
-          return made.set('simulated', { ...rash, observe });
+          return drivers.set('simulated', { ...simulatedDriverOfServer, inspect });
         },
       },
       fails: /for the verdict to be held/,

@@ -1,6 +1,6 @@
 /**
- * The clean-up of a machine fails. The release names the step and its owner, is
- * retried, and ends with proof.
+ * The clean-up of a machine fails. The release names the step and its owner, is retried, and ends
+ * with proof.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -36,8 +36,8 @@ async function story({ client, db, waitFor }: ScenarioContext, cleanable: string
   });
   const id = await allocate(client, 'dirty');
   const { node_id } = await waitForStatus(client, id, 'active');
-  const node = () => client.call('node-get', { params: { id: node_id ?? '' } });
-  expect(await node()).toMatchObject({ status: 'ready', fenced: false, occupancy: 'occupied' });
+  const readNode = () => client.call('node-get', { params: { id: node_id ?? '' } });
+  expect(await readNode()).toMatchObject({ status: 'ready', fenced: false, occupancy: 'occupied' });
 
   await release(client, id);
   const failed = await waitForStatus(client, id, 'release_failed');
@@ -77,10 +77,10 @@ async function story({ client, db, waitFor }: ScenarioContext, cleanable: string
 
   // Meanwhile the machine is fenced, and the next tenant waits.
   const next = await allocate(client, 'dirty');
-  const releases = () => db.countEvidence(id, 'allocation.release_failed');
-  await waitFor('another try by the rule', async () => ((await releases()) > 1 ? true : undefined));
-  const shown = await node();
-  expect(shown).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
+  const countFailedReleases = () => db.countEvidence(id, 'allocation.release_failed');
+  await waitFor('another try by the rule', async () => ((await countFailedReleases()) > 1 ? true : undefined));
+  const shownNode = await readNode();
+  expect(shownNode).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
   // Between two tries the API shows no deadline. The row keeps the deadline of the last try.
   const [row] = await db.query<{ granted_seconds: number; budget_seconds: number }>(
     `select extract(epoch from deadline_at - status_since)::float8 as granted_seconds, budget_seconds
@@ -89,23 +89,23 @@ async function story({ client, db, waitFor }: ScenarioContext, cleanable: string
     [node_id],
   );
   expect(row?.granted_seconds, 'a new try gets a new deadline').toBeGreaterThan(row?.budget_seconds ?? Number.NaN);
-  expect(shown.fence_reason).toBeTruthy();
+  expect(shownNode.fence_reason).toBeTruthy();
   expect((await readAllocation(client, next)).status).toBe('requested');
 
   await writeFile(cleanable, '');
   await waitForStatus(client, id, 'released');
   expect(await waitForStatus(client, next, 'active')).toMatchObject({ node_id });
-  expect(await node()).toMatchObject({ status: 'ready', fenced: false, occupancy: 'occupied' });
+  expect(await readNode()).toMatchObject({ status: 'ready', fenced: false, occupancy: 'occupied' });
   const kinds = await waitFor('the proof on the timeline', async () => {
     const { items } = await client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
-    const seen = items.map(({ kind }) => kind).toReversed();
-    return seen.includes('proof.clean') && seen.includes('allocation.released') ? seen : undefined;
+    const seenKinds = items.map(({ kind }) => kind).toReversed();
+    return seenKinds.includes('proof.clean') && seenKinds.includes('allocation.released') ? seenKinds : undefined;
   });
   expect(kinds.indexOf('proof.clean')).toBeLessThan(kinds.indexOf('allocation.released'));
   expect(kinds.filter((kind) => kind === 'allocation.released')).toHaveLength(1);
   await release(client, next);
   await waitForStatus(client, next, 'released');
-  expect(await node()).toMatchObject({ status: 'ready', fenced: false, occupancy: 'free' });
+  expect(await readNode()).toMatchObject({ status: 'ready', fenced: false, occupancy: 'free' });
 }
 
 scenario({

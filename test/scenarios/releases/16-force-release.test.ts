@@ -17,11 +17,11 @@ const every_seconds = 1;
 const settings = {
   environment: <E extends object>(built: E) => ({ ...built, orphans: { every_seconds } }),
 };
-/** No rule retries during the story, so only the forced release ends it. */
+/** The first retry would come after the test, so only the forced release can end the release. */
 const release = { step_tries: 1, retry_base_seconds: 600, retry_max_seconds: 600 };
 const reason = 'the tenant cannot wait';
 
-const actionsOf = async ({ client }: ScenarioContext, id: string) => {
+const readActions = async ({ client }: ScenarioContext, id: string) => {
   const { items } = await client.call('node-actions', { params: { id } });
   return Object.fromEntries(items.map(({ action, open, why_not }) => [action, open ? 'open' : why_not]));
 };
@@ -74,7 +74,7 @@ scenario({
       spec: { clean: `test -e ${cleanable} || { echo the disk is busy; exit 3; }` },
     });
     const { id, node_id, instance } = await stuckMachine(context, 'again');
-    expect(await actionsOf(context, node_id)).toMatchObject({ 'force-release': 'open', retire: expect.any(String) });
+    expect(await readActions(context, node_id)).toMatchObject({ 'force-release': 'open', retire: expect.any(String) });
     const preview = await act(context, node_id, 'force-release', true);
     expect(preview.predicts.says).toContain('residue');
     expect((await allocationOf(context, id)).status).toBe('release_failed');
@@ -95,7 +95,7 @@ scenario({
       pool: 'again',
     });
     expect(residue).toMatchObject({ kind: 'directory', forced_by: { name: expect.any(String) }, reason, proof: null });
-    expect((await actionsOf(context, node_id)).reactivate).toContain('residue');
+    expect((await readActions(context, node_id)).reactivate).toContain('residue');
     await expect(act(context, node_id, 'reactivate')).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
     const released_by = await waitFor('the forced release on the timeline', async () => {
       const { items } = await client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
@@ -111,21 +111,21 @@ scenario({
     });
     expect(recheckedResidue.status).toBe('open');
     await writeFile(cleanable, '');
-    const gone = await waitFor('the residue to be gone', async () => {
+    const settledResidue = await waitFor('the residue to be gone', async () => {
       const [entry] = await readResidue(context, { allocation_id: id, status: 'gone' });
       return entry;
     });
-    expect(gone.proof).toMatchObject({ kind: 'clean' });
+    expect(settledResidue.proof).toMatchObject({ kind: 'clean' });
     const quarantined = await nodeOf(context, node_id);
     expect(quarantined).toMatchObject({ status: 'quarantined', occupancy: 'free' });
     // Once the residue is settled, the fence reason says so and no longer names the missing proof.
     expect(quarantined.fence_reason).toMatch(/residue is settled, so you can reactivate or retire it/);
-    expect((await actionsOf(context, node_id)).reactivate).toBe('open');
+    expect((await readActions(context, node_id)).reactivate).toBe('open');
     await act(context, node_id, 'reactivate');
     await waitForNode(context, node_id, 'ready');
     const next = await client.call('allocation-create', { body: { pool: 'again' } });
-    const served = await waitForAllocation(context, next.allocation.allocation_id, 'active');
-    expect(served.node_id).toBe(node_id);
+    const nextAllocation = await waitForAllocation(context, next.allocation.allocation_id, 'active');
+    expect(nextAllocation.node_id).toBe(node_id);
   },
   counterTests: [
     {
@@ -147,12 +147,14 @@ scenario({
   settings,
   async story(context) {
     const { client, waitFor, db } = context;
-    // The agent is gone, so the driver runs `clean`, which fails and leaves the directory.
+    // The test kills the agent before the forced release, so the driver runs `clean`, which fails
+    // and leaves the directory.
     const spec = { command: ['sleep', '600'], clean: 'echo the mount hangs; exit 4' };
     await declarePool(client, 'once', { release, spec });
     const { id, node_id, instance } = await stuckMachine(context, 'once');
     const agent = findTaggedProcesses(db.installation_id).find((each) => each.agent);
-    process.kill(agent?.pid ?? 0, 'SIGKILL');
+    if (!agent) throw new Error('the machine has no agent process to kill');
+    process.kill(agent.pid, 'SIGKILL');
     await act(context, node_id, 'force-release');
     const released = await waitForAllocation(context, id, 'released');
     expect(released.reason).toContain('without proof: still there on host');
@@ -163,21 +165,24 @@ scenario({
       resource: join(context.server.nodes_dir, instance),
       kind: 'directory',
     });
-    const { text } = await metricsOf(context);
+    const { text } = await readMetrics(context);
     expect(text).toContain('slipway_residue_open{driver="local"} 1');
     await removeByHand(context, instance);
-    const gone = await waitFor('the residue to be gone', async () => {
+    const settledResidue = await waitFor('the residue to be gone', async () => {
       const [entry] = await readResidue(context, { allocation_id: id, status: 'gone' });
       return entry;
     });
-    expect(gone).toMatchObject({ proof: { kind: 'absent' }, seen: expect.stringContaining('does not exist') });
+    expect(settledResidue).toMatchObject({
+      proof: { kind: 'absent' },
+      seen: expect.stringContaining('does not exist'),
+    });
     expect((await nodeOf(context, node_id)).status, 'the status after the proof').toBe('retired');
 
     const second = await stuckMachine(context, 'once');
     await removeByHand(context, second.instance);
     await act(context, second.node_id, 'force-release');
-    const clean = await waitForAllocation(context, second.id, 'released');
-    expect(clean.reason).toBe('its machine is proven gone');
+    const cleanRelease = await waitForAllocation(context, second.id, 'released');
+    expect(cleanRelease.reason).toBe('its machine is proven gone');
     expect(await nodeOf(context, second.node_id)).toMatchObject({ status: 'retired' });
     expect(await readResidue(context, { allocation_id: second.id })).toEqual([]);
     expect(await db.countEvidence(second.id, 'proof.absent')).toBe(1);
@@ -194,7 +199,7 @@ scenario({
   ],
 });
 
-async function metricsOf({ server }: ScenarioContext): Promise<{ text: string }> {
+async function readMetrics({ server }: ScenarioContext): Promise<{ text: string }> {
   const reply = await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${server.token}` } });
   return { text: await reply.text() };
 }
@@ -223,27 +228,32 @@ scenario({
     await declarePool(client, 'live', { spec: { command: ['sleep', '600'] } });
     const { allocation } = await client.call('allocation-create', { body: { pool: 'live' } });
     await waitForAllocation(context, allocation.allocation_id, 'active');
-    const deleted = startLeakedProcess(context, 'inst_deleted');
-    const adopted = startLeakedProcess(context, 'inst_adopted');
+    const leakToDelete = startLeakedProcess(context, 'inst_deleted');
+    const leakToAdopt = startLeakedProcess(context, 'inst_adopted');
     try {
       const waitForLeak = (node_instance_id: string) =>
         waitFor('the leak to be found', async () => (await readResidue(context, { node_instance_id }))[0]);
-      const found = await waitForLeak('inst_deleted');
-      expect(found).toMatchObject({ why: 'orphan', status: 'open', kind: 'process', resource: `pid:${deleted.pid}` });
+      const foundResidue = await waitForLeak('inst_deleted');
+      expect(foundResidue).toMatchObject({
+        why: 'orphan',
+        status: 'open',
+        kind: 'process',
+        resource: `pid:${leakToDelete.pid}`,
+      });
       const adoption = await client.call('residue-adopt', {
         params: { id: (await waitForLeak('inst_adopted')).residue_id },
         body: { reason: 'it is my debugging session' },
       });
       expect(adoption.residue).toMatchObject({ status: 'adopted', settled_by: { name: expect.any(String) } });
 
-      const request = { params: { id: found.residue_id }, body: { reason: 'nobody misses it' } };
+      const request = { params: { id: foundResidue.residue_id }, body: { reason: 'nobody misses it' } };
       expect(await client.call('residue-delete', request)).toMatchObject({ operation: { kind: 'residue-delete' } });
-      await deleted.ended;
-      const gone = await waitFor('the proof that it is gone', async () => {
-        const [entry] = await readResidue(context, { residue_id: found.residue_id, status: 'gone' });
+      await leakToDelete.ended;
+      const settledResidue = await waitFor('the proof that it is gone', async () => {
+        const [entry] = await readResidue(context, { residue_id: foundResidue.residue_id, status: 'gone' });
         return entry;
       });
-      expect(gone).toMatchObject({ settled_reason: 'nobody misses it', proof: { kind: 'absent' } });
+      expect(settledResidue).toMatchObject({ settled_reason: 'nobody misses it', proof: { kind: 'absent' } });
       await expect(client.call('residue-delete', request)).rejects.toMatchObject({
         problem: { code: 'action_illegal' },
       });
@@ -256,9 +266,9 @@ scenario({
       await waitFor('three more passes', async () => (await countPasses()) >= before + 3);
       const { items } = await client.call('residue-list', { query: { status: 'open' } });
       expect(items).toEqual([]);
-      process.kill(adopted.pid, 0);
+      process.kill(leakToAdopt.pid, 0);
     } finally {
-      for (const { pid } of [deleted, adopted]) killIfAlive(pid);
+      for (const { pid } of [leakToDelete, leakToAdopt]) killIfAlive(pid);
     }
   },
   counterTests: [

@@ -1,6 +1,6 @@
 /**
  * A machine with a dead agent is released by its driver. The driver freezes the evidence first,
- * then ends the machine and proves that it is gone.
+ * then tears the machine down and proves that it is gone.
  */
 import { expect } from 'vitest';
 import type { Driver } from '../../../src/drivers/driver.ts';
@@ -11,7 +11,7 @@ import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { scenario } from '../support/scenario.ts';
 
 /** Far less than the timeouts of the tasks that a dead agent would not answer. */
-const withinSeconds = 25;
+const withinSeconds = 40;
 /** The output of the command, which the dead agent can no longer report. */
 const commandOutput = 'the last output of the command';
 
@@ -47,10 +47,10 @@ scenario({
     );
     const firstOf = (kind: string, layer: string) =>
       facts.findIndex((fact) => fact.kind === kind && fact.layer === layer);
-    expect(facts[firstOf('evidence.missing', 'workflow')]?.summary).toMatch(/^what the agent knew could not be had/);
+    expect(facts[firstOf('evidence.missing', 'workflow')]?.summary).toMatch(/^the agent returned no diagnostics/);
     const frozen = firstOf('evidence.frozen', 'provider');
     expect(JSON.stringify(facts[frozen]?.data), 'the frozen evidence').toContain(commandOutput);
-    // The evidence is in this order: frozen, ended by the driver, proven absent, released.
+    // The evidence is in this order: frozen, torn down by the driver, proven absent, released.
     const order = [
       frozen,
       facts.findIndex(({ kind, summary }) => kind === 'driver.done' && / removed$/.test(summary)),
@@ -64,7 +64,7 @@ scenario({
     {
       broken: 'a driver that does not see that the agent is gone',
       composition: withBrokenDriver(() => ({
-        observe: async () => ({ state: 'running', present: true, ready: true, detail: null }),
+        inspect: async () => ({ state: 'running', present: true, ready: true, detail: null }),
       })),
       fails: /for the release to end/,
       patience_seconds: withinSeconds,

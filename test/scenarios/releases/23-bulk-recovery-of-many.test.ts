@@ -24,8 +24,7 @@ import {
 import { fewAtOnce, stubbornMachines, stubbornPool } from '../support/stubborn-machines.ts';
 
 /**
- * Enough for several rounds. The original incident had 200 (SLIPWAY_RECOVER_MANY=200), which takes
- * minutes.
+ * Enough for several rounds. SLIPWAY_RECOVER_MANY sets another number; 200 take minutes.
  */
 const externalCount = Number(process.env.SLIPWAY_RECOVER_MANY ?? 40);
 const localCount = 3;
@@ -46,7 +45,7 @@ it(`recovers ${externalCount + localCount} releases with one command, each once,
     await first.stop();
     await rm(files, { recursive: true, force: true });
   });
-  const all = externalCount + localCount;
+  const releaseCount = externalCount + localCount;
   const { client } = first;
   const waitForCount = (status: string, many: number) =>
     until(`${many} to be ${status}`, async () => (await countStatuses(db))[status] === many, {
@@ -68,11 +67,11 @@ it(`recovers ${externalCount + localCount} releases with one command, each once,
     const { allocation } = await client.call('allocation-create', { body: { pool } });
     return allocation.allocation_id;
   };
-  const ids = await fewAtOnce(all, (i) => allocateIn(i < localCount ? 'local-ones' : 'racks'));
-  await waitForCount('active', all);
+  const ids = await fewAtOnce(releaseCount, (i) => allocateIn(i < localCount ? 'local-ones' : 'racks'));
+  await waitForCount('active', releaseCount);
   const activeAfter = elapsedSeconds();
-  await fewAtOnce(all, (i) => client.call('allocation-release', { params: { id: ids[i] ?? '' } }));
-  await waitForCount('release_failed', all);
+  await fewAtOnce(releaseCount, (i) => client.call('allocation-release', { params: { id: ids[i] ?? '' } }));
+  await waitForCount('release_failed', releaseCount);
   const failedAfter = elapsedSeconds();
 
   machines.relent();
@@ -81,15 +80,15 @@ it(`recovers ${externalCount + localCount} releases with one command, each once,
   await trap.set('rest:round#3');
   const recovery = await recover(client, { filter: { status: 'release_failed' }, per_minute: perMinute });
   await trap.sprung();
-  const before = (await readTargets(db, recovery)).filter(({ acted_ms }) => acted_ms !== null).length;
+  const recoveredBefore = (await readTargets(db, recovery)).filter(({ acted_ms }) => acted_ms !== null).length;
   await server.kill();
   await trap.clear('killed');
-  expect(before, 'targets recovered before the kill').toBeGreaterThan(1);
-  expect(before).toBeLessThan(all);
+  expect(recoveredBefore, 'targets recovered before the kill').toBeGreaterThan(1);
+  expect(recoveredBefore).toBeLessThan(releaseCount);
   const killedAfter = elapsedSeconds();
   server = await spawnServer({ beside: first, port });
 
-  const done = await until(
+  const endedOperation = await until(
     'the recovery to end',
     async () => {
       const operation = await server.client.call('operation-get', { params: { id: recovery } });
@@ -98,19 +97,19 @@ it(`recovers ${externalCount + localCount} releases with one command, each once,
     { seconds: 240, every_ms: 250 },
   );
   console.log(
-    `${all} at once: active after ${activeAfter} s, failed to release after ${failedAfter} s, server killed after ${killedAfter} s with ${before} targets recovered, recovered after ${elapsedSeconds()} s`,
+    `${releaseCount} at once: active after ${activeAfter} s, failed to release after ${failedAfter} s, server killed after ${killedAfter} s with ${recoveredBefore} targets recovered, recovered after ${elapsedSeconds()} s`,
   );
-  expect(done).toMatchObject({
+  expect(endedOperation).toMatchObject({
     status: 'succeeded',
-    progress: { parts: [{ state: 'recovered', tone: 'ok', count: all }] },
+    progress: { parts: [{ state: 'recovered', tone: 'ok', count: releaseCount }] },
   });
-  expect(await countStatuses(db)).toEqual({ released: all });
+  expect(await countStatuses(db)).toEqual({ released: releaseCount });
   const targets = await readTargets(db, recovery);
-  expect(targets.filter(({ state }) => state === 'recovered')).toHaveLength(all);
+  expect(targets.filter(({ state }) => state === 'recovered')).toHaveLength(releaseCount);
   expectCanaryFirst(targets);
   expectPace(targets, perMinute);
   const requests = await countReleaseRequests(db, recovery);
-  expect(requests).toHaveLength(all);
+  expect(requests).toHaveLength(releaseCount);
   expect(
     requests.filter(({ times, actors }) => times !== 1 || actors !== 1),
     'targets without exactly one release request that names its actor',

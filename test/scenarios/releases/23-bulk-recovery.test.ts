@@ -19,8 +19,11 @@ import { stubbornMachines, stubbornPool } from '../support/stubborn-machines.ts'
 type Parts = Pick<typeof recoveries, 'skipTargets'>;
 const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/operations/recoveries.ts'), async (original) => {
-  const whole = await original();
-  return { ...whole, skipTargets: (...args) => (brokenParts.skipTargets ?? whole.skipTargets)(...args) };
+  const originalModule = await original();
+  return {
+    ...originalModule,
+    skipTargets: (...args) => (brokenParts.skipTargets ?? originalModule.skipTargets)(...args),
+  };
 });
 
 const machineCount = 4;
@@ -54,14 +57,14 @@ scenario({
       expect(await db.countRows('select 1 from recovery_targets')).toBe(0);
 
       const stoppedRecovery = await recover(client, request);
-      const stopped = await waitForEnd(stoppedRecovery);
+      const stoppedOperation = await waitForEnd(stoppedRecovery);
       const [canary, ...untouched] = await readTargets(db, stoppedRecovery);
       expect(canary).toMatchObject({ allocation_id: preview.first[0], state: 'failed', reason: expect.any(String) });
       expect(untouched).toHaveLength(machineCount - 1);
       if (untouched.some(({ acted_ms }) => acted_ms !== null))
         throw new Error('a target other than the canary was touched');
       expect(untouched.every(({ state, reason }) => state === 'skipped' && reason !== null)).toBe(true);
-      expect(stopped).toMatchObject({
+      expect(stoppedOperation).toMatchObject({
         status: 'failed',
         error: { code: 'recovery_stopped', owner_layer: 'node', step: 'canary' },
       });
@@ -122,14 +125,14 @@ scenario({
     try {
       await waitFor('all to be ready', async () => (await readStatuses()).every((status) => status === 'ready'));
       const filter = { status: 'ready', pool: 'yard' } as const;
-      const slow = await recover(client, { ...quarantineRequest, filter, per_minute: 2 });
+      const slowRecovery = await recover(client, { ...quarantineRequest, filter, per_minute: 2 });
       await waitFor(
         'the canary to be quarantined',
-        async () => (await readTargets(db, slow))[0]?.state === 'recovered',
+        async () => (await readTargets(db, slowRecovery))[0]?.state === 'recovered',
       );
-      await client.call('operation-cancel', { params: { id: slow } });
-      expect((await waitForEnd(slow)).status).toBe('cancelled');
-      const [, ...remainingTargets] = await readTargets(db, slow);
+      await client.call('operation-cancel', { params: { id: slowRecovery } });
+      expect((await waitForEnd(slowRecovery)).status).toBe('cancelled');
+      const [, ...remainingTargets] = await readTargets(db, slowRecovery);
       expect(remainingTargets, 'targets after the cancellation').toMatchObject(
         remainingTargets.map(() => ({ state: 'skipped', reason: expect.any(String), acted_ms: null })),
       );

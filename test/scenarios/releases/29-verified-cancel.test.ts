@@ -24,15 +24,18 @@ interface Parts {
 }
 const brokenParts = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/release/fence.ts'), async (original) => {
-  const whole = await original();
+  const originalModule = await original();
   return {
-    ...whole,
-    abortIfUnregistered: (...args) => (brokenParts.abortIfUnregistered ?? whole.abortIfUnregistered)(...args),
+    ...originalModule,
+    abortIfUnregistered: (...args) => (brokenParts.abortIfUnregistered ?? originalModule.abortIfUnregistered)(...args),
   };
 });
 vi.mock(import('../../../src/store/agents/instances.ts'), async (original) => {
-  const whole = await original();
-  return { ...whole, fenceInstance: (...args) => (brokenParts.fenceInstance ?? whole.fenceInstance)(...args) };
+  const originalModule = await original();
+  return {
+    ...originalModule,
+    fenceInstance: (...args) => (brokenParts.fenceInstance ?? originalModule.fenceInstance)(...args),
+  };
 });
 
 /** Registers a cancelled machine, which must be refused as fenced. */
@@ -87,7 +90,7 @@ scenario({
       params: { pool: 'slow' },
       body: { driver: 'simulated', release: { step_tries: 1, retry_base_seconds: 3600 } },
     });
-    upstream.aborts = false;
+    upstream.completesAborts = false;
     const id = await allocate(context.client, 'slow');
     await waitForMessage(context, id, 'Creating');
     const token = upstream.target?.bootstrap.enrollment_token ?? '';
@@ -96,7 +99,7 @@ scenario({
     // The machine is already refused as fenced while the provider still aborts its creation.
     await expectLateRegistrationFenced(context, token);
     expect((await allocationOf(context, id)).status, 'the status before the abort is confirmed').toBe('releasing');
-    upstream.aborts = true;
+    upstream.completesAborts = true;
     const released = await waitForAllocation(context, id, 'released');
     expect(upstream.calls).toEqual(['creating', 'abort requested', 'abort observed', 'deleted', 'proven absent']);
     await waitForFact(context, id, 'proof.absent');
@@ -132,7 +135,7 @@ scenario({
     await release(context.client, second);
     expect(await waitForAllocation(context, second, 'released')).toMatchObject({
       node_id: null,
-      reason: 'nothing had been brought up',
+      reason: 'the allocation never had a machine',
     });
     const token = upstream.target?.bootstrap.enrollment_token ?? '';
     await release(context.client, first);
@@ -162,8 +165,8 @@ scenario({
         const startedNodes = items.filter((node) => node.status === expectedStatus[node.pool]);
         const configs = startedNodes.map((node) => join(server.nodes_dir, node.node_instance_id ?? '', 'agent.json'));
         if (startedNodes.length < ids.length || !configs.every(existsSync)) return undefined;
-        const running = findTaggedProcesses(db.installation_id).filter(({ agent }) => agent);
-        if (running.length < ids.length) return undefined;
+        const agentProcesses = findTaggedProcesses(db.installation_id).filter(({ agent }) => agent);
+        if (agentProcesses.length < ids.length) return undefined;
         return Promise.all(
           configs.map(async (path) => String(JSON.parse(await readFile(path, 'utf8')).enrollment_token)),
         );

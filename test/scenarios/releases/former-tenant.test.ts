@@ -80,12 +80,12 @@ it('shows log lines of the machine to its current tenant only, even on a replica
   try {
     const { credential } = second;
     const line = JSON.stringify({ seq: 1, at: '2026-01-01T00:00:00Z', stream: 'stdout', line: 'for bmart only' });
-    const shipped = await fetch(`${newReplica.url}/v1/agent/logs`, {
+    const logReply = await fetch(`${newReplica.url}/v1/agent/logs`, {
       method: 'POST',
       headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/x-ndjson' },
       body: line,
     });
-    expect(shipped.status).toBe(200);
+    expect(logReply.status).toBe(200);
   } finally {
     await newReplica.stop();
   }
@@ -93,8 +93,8 @@ it('shows log lines of the machine to its current tenant only, even on a replica
   expect((await bmart.call('node-logs', { params })).items.map((each) => each.line)).toEqual(['for bmart only']);
   expect((await acme.call('node-logs', { params })).items).toEqual([]);
 
-  // Evidence frozen at the end belongs to the former tenant's time; only the fleet's operators may
-  // read it.
+  // Evidence that is frozen at the release may hold lines of the former tenant, so only the fleet's
+  // operators may read it.
   second.resultFields = { 'release.freeze': { lines: ['a line of acme'] } };
   await bmart.call('allocation-release', { params: { id: older.allocation_id } });
   await second.work(async () => (await allocationOf(bmart, older.allocation_id)).status === 'released');
@@ -103,11 +103,11 @@ it('shows log lines of the machine to its current tenant only, even on a replica
     const frozen = items.filter(({ kind }) => kind === 'evidence.frozen');
     return { frozen: frozen.length, of_acme: items.filter((fact) => JSON.stringify(fact).includes('a line of acme')) };
   };
-  const kept = await until('the frozen evidence', async () => {
+  const frozenKinds = await until('the frozen evidence', async () => {
     const seen = await readRecords(server.client);
     return seen.of_acme.length > 0 ? seen.of_acme.map(({ kind }) => kind) : undefined;
   });
-  expect(kept).toContain('evidence.frozen');
+  expect(frozenKinds).toContain('evidence.frozen');
   expect((await readRecords(bmart)).of_acme, 'data of the former tenant in the view of the next one').toEqual([]);
 });
 
@@ -133,23 +133,23 @@ it('hands over a machine without data of its former tenant, which wrote until th
     (await client.call('allocation-create', { body: { pool: 'again' } })).allocation.allocation_id;
   const { allocation_id, node_id } = await waitForAllocation(carol, await requestMachine(carol), 'active');
   // This request already waits, so it gets the machine as soon as the machine is clean.
-  const waiting = await requestMachine(dave);
+  const waitingId = await requestMachine(dave);
   await carol.call('allocation-release', { params: { id: allocation_id } });
-  const next = await waitForAllocation(dave, waiting, 'active');
+  const next = await waitForAllocation(dave, waitingId, 'active');
   expect(next.node_id).toBe(node_id);
 
   const params = { id: node_id ?? '' };
-  const linesOf = async (client: Client, q: string) =>
+  const readLines = async (client: Client, q: string) =>
     (await client.call('node-logs', { params, query: { q, limit: 500 } })).items.map(({ line }) => line);
-  await until('log lines of the next tenant', async () => (await linesOf(dave, 'at work')).length > 0);
-  expect(await linesOf(dave, 'of-carol'), 'data of the former tenant in the view of the next one').toEqual([]);
-  const written = Array.from({ length: manyLines }, (_, i) => `of-carol-${i + 1}`);
-  const some = '500';
-  const kept = (await linesOf(server.client, some)).filter((line) => line.startsWith('of-carol-'));
-  expect(kept, "the former tenant's lines in the operators' view").toEqual(
-    written.filter((line) => line.includes(some)),
+  await until('log lines of the next tenant', async () => (await readLines(dave, 'at work')).length > 0);
+  expect(await readLines(dave, 'of-carol'), 'data of the former tenant in the view of the next one').toEqual([]);
+  const writtenLines = Array.from({ length: manyLines }, (_, i) => `of-carol-${i + 1}`);
+  const searchText = '500';
+  const keptLines = (await readLines(server.client, searchText)).filter((line) => line.startsWith('of-carol-'));
+  expect(keptLines, "the former tenant's lines in the operators' view").toEqual(
+    writtenLines.filter((line) => line.includes(searchText)),
   );
-  expect(await linesOf(server.client, `of-carol-${manyLines}`)).toHaveLength(1);
+  expect(await readLines(server.client, `of-carol-${manyLines}`)).toHaveLength(1);
 
   const leftFiles: string[] = [];
   for (const each of await readdir(server.nodes_dir, { recursive: true, withFileTypes: true })) {

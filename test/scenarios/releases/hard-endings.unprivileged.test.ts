@@ -4,7 +4,7 @@
  */
 import type { Driver } from '../../../src/drivers/driver.ts';
 import { becomePlainUser } from '../../support/run/plain-user.ts';
-import { undeletable } from '../support/hard-endings.ts';
+import { expectFailureWhileUndeletable } from '../support/hard-endings.ts';
 import { scenario } from '../support/scenario.ts';
 
 becomePlainUser();
@@ -18,7 +18,7 @@ const fakesTeardown = (driver: Driver): Driver => ({
 
 scenario({
   name: 'a directory that a plain user may not delete',
-  story: undeletable,
+  story: expectFailureWhileUndeletable,
   counterTests: [
     {
       broken: 'a driver that ends nothing and reports absence without checking',

@@ -108,7 +108,7 @@ scenario({
     await machine.beat('stopping');
     await waitForAllocation(context, id, 'failed');
     await act(context, node_id, 'quarantine');
-    const other = keepBeating(await joinMachine(context, 'pier', 'second'), 0.3, 'ready');
+    const otherHeartbeats = keepBeating(await joinMachine(context, 'pier', 'second'), 0.3, 'ready');
     try {
       await context.client.call('allocation-retry', { params: { id }, body: { reason } });
       expect((await waitForAllocation(context, id, 'active')).node_id).not.toBe(node_id);
@@ -117,7 +117,7 @@ scenario({
       expect(await readRefusal(context, node_id, 're-enroll')).toMatch(/not proven gone/);
       expect(await readRefusal(context, node_id, 'retire')).toBe('offered');
     } finally {
-      await other.stop();
+      await otherHeartbeats.stop();
     }
   },
   counterTests: [
@@ -132,15 +132,15 @@ scenario({
 scenario({
   name: 'a machine that is quarantined while it is taken down',
   async story(context) {
-    const busy = join(context.server.data_dir, 'busy');
-    const clean = `while test -e ${busy}; do sleep 0.1; done`;
+    const busyFile = join(context.server.data_dir, 'busy');
+    const clean = `while test -e ${busyFile}; do sleep 0.1; done`;
     await localPool(context, 'yard', {
       reuse: true,
       spec: { clean },
       release: { step_tries: 1, retry_base_seconds: 1 },
     });
     const node_id = await freeMachine(context, 'yard');
-    await writeFile(busy, '');
+    await writeFile(busyFile, '');
     const imaging = await act(context, node_id, 'reimage');
     const workflow_id = imaging.operation?.workflow_id ?? '';
     await context.waitFor('the clean step to run', async () => {
@@ -150,7 +150,7 @@ scenario({
     await act(context, node_id, 'quarantine');
     // The clean step still blocks, so the operation ends only because it was cancelled.
     expect(await waitForEnd(context, workflow_id)).toBe('cancelled');
-    await rm(busy);
+    await rm(busyFile);
     const proofs = "select kind from evidence where workflow_id = $1 and kind like 'proof.%'";
     expect(await context.db.query(proofs, [workflow_id]), 'proofs of a teardown after the quarantine').toEqual([]);
     expect(await nodeOf(context, node_id), 'the node after the quarantine').toMatchObject({
@@ -161,7 +161,7 @@ scenario({
   counterTests: [],
 });
 
-const agentPidOf = async ({ db }: ScenarioContext, node_id: string): Promise<number> => {
+const findAgentPid = async ({ db }: ScenarioContext, node_id: string): Promise<number> => {
   const { node_instance_id } = (
     await db.query<{ node_instance_id: string }>('select node_instance_id from nodes where node_id = $1', [node_id])
   )[0] ?? { node_instance_id: '' };
@@ -185,7 +185,7 @@ scenario({
     const { node_id } = await waitForAllocation(context, id, 'active');
     const node = node_id ?? '';
     // The agent is stopped, so it gets the tasks of the release only after the quarantine.
-    const agent = await agentPidOf(context, node);
+    const agent = await findAgentPid(context, node);
     process.kill(agent, 'SIGSTOP');
     try {
       await context.client.call('allocation-release', { params: { id } });
@@ -197,7 +197,7 @@ scenario({
     await waitForAllocation(context, id, 'released');
     expect(await context.db.countEvidence(id, 'proof.clean'), 'proofs that the machine is clean').toBe(1);
     expect((await nodeOf(context, node)).status, 'the status after the release').toBe('quarantined');
-    expect(await agentPidOf(context, node), 'the pid of the agent').toBe(agent);
+    expect(await findAgentPid(context, node), 'the pid of the agent').toBe(agent);
     expect(await readRefusal(context, node, 'reactivate')).toBe('offered');
   },
   counterTests: [],
@@ -206,26 +206,27 @@ scenario({
 scenario({
   name: 'a release that is forced while it begins',
   async story(context) {
-    const busy = join(context.server.data_dir, 'held');
-    const clean = `while test -e ${busy}; do sleep 0.1; done`;
+    const busyFile = join(context.server.data_dir, 'held');
+    const clean = `while test -e ${busyFile}; do sleep 0.1; done`;
     await localPool(context, 'lock', { reuse: true, spec: { clean } });
     const id = await allocate(context.client, 'lock');
     await waitForAllocation(context, id, 'active');
-    await writeFile(busy, '');
-    const forced = Promise.all([
+    await writeFile(busyFile, '');
+    const forcedReplies = Promise.all([
       context.client.call('allocation-release', { params: { id } }),
       context.client
         .call('allocation-act', { params: { id, action: 'force-release' }, body: { reason } })
         .catch(() => undefined),
     ]);
-    const [, answer] = await forced;
-    const again =
+    const [, answer] = await forcedReplies;
+    const repeatedReply =
       answer ??
       (await context.client.call('allocation-act', { params: { id, action: 'force-release' }, body: { reason } }));
-    await rm(busy);
-    expect(await waitForEnd(context, again.operation?.workflow_id ?? ''), 'the end of the acknowledged operation').toBe(
-      'succeeded',
-    );
+    await rm(busyFile);
+    expect(
+      await waitForEnd(context, repeatedReply.operation?.workflow_id ?? ''),
+      'the end of the acknowledged operation',
+    ).toBe('succeeded');
     await waitForAllocation(context, id, 'released');
     expect(await context.db.countEvidence(id, 'allocation.release_failed'), 'failed tries of the release').toBe(0);
   },
@@ -235,17 +236,17 @@ scenario({
 scenario({
   name: 'a machine that is quarantined while its release takes it down',
   async story(context) {
-    const busy = join(context.server.data_dir, 'still-there');
-    const clean = `while test -e ${busy}; do sleep 0.1; done`;
+    const busyFile = join(context.server.data_dir, 'still-there');
+    const clean = `while test -e ${busyFile}; do sleep 0.1; done`;
     await localPool(context, 'ramp', { max_nodes: 1, spec: { clean } });
     const id = await allocate(context.client, 'ramp');
     const { node_id } = await waitForAllocation(context, id, 'active');
     const node = node_id ?? '';
-    await writeFile(busy, '');
+    await writeFile(busyFile, '');
     await context.client.call('allocation-release', { params: { id } });
     await waitForNode(context, node, 'cleaning');
     await act(context, node, 'quarantine');
-    await rm(busy);
+    await rm(busyFile);
     await waitForAllocation(context, id, 'released');
     expect((await nodeOf(context, node)).status, 'the status of the machine').toBe('retired');
     await waitForAllocation(context, await allocate(context.client, 'ramp'), 'active');

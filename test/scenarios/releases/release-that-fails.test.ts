@@ -36,15 +36,15 @@ afterAll(async () => {
 
 const file = (name: string) => join(files, name);
 const touch = (name: string) => writeFile(file(name), '');
-const instancesOf = (node_id: string | null) =>
+const readInstances = (node_id: string | null) =>
   db.query<{ node_instance_id: string }>('select node_instance_id from instances where node_id = $1 order by attempt', [
     node_id,
   ]);
-const agentsOf = (node_instance_id: string) =>
+const findAgents = (node_instance_id: string) =>
   findTaggedProcesses(db.installation_id).filter((each) => each.agent && each.node_instance_id === node_instance_id);
-const instanceOf = async (id: string) => {
+const readInstance = async (id: string) => {
   const { node_id } = await readAllocation(server.client, id);
-  return (await instancesOf(node_id)).at(-1)?.node_instance_id ?? '';
+  return (await readInstances(node_id)).at(-1)?.node_instance_id ?? '';
 };
 const expectReleased = async (id: string) => {
   await waitForStatus(server.client, id, 'released');
@@ -55,8 +55,8 @@ it('releases a machine before its registration with proof, and fences a later re
   await declarePool(server.client, 'unborn', { spec: { setup: `while [ ! -e ${file('born')} ]; do sleep 0.1; done` } });
   const id = await allocate(server.client, 'unborn');
   const enrolment = await until('the agent to be launched', async () => {
-    const instance = await instanceOf(id);
-    if (!instance || agentsOf(instance).length === 0) return undefined;
+    const instance = await readInstance(id);
+    if (!instance || findAgents(instance).length === 0) return undefined;
     return JSON.parse(await readFile(join(server.nodes_dir, instance, 'agent.json'), 'utf8')) as {
       enrollment_token: string;
     };
@@ -68,10 +68,10 @@ it('releases a machine before its registration with proof, and fences a later re
   const agent_public_key = generateKeyPairSync('ed25519')
     .publicKey.export({ format: 'der', type: 'spki' })
     .toString('base64');
-  const late = server.as('').call('agent-register', {
+  const lateRegistration = server.as('').call('agent-register', {
     body: { enrollment_token: enrolment.enrollment_token, version: 'late/1', agent_public_key },
   });
-  await expect(late).rejects.toMatchObject({ problem: { code: 'instance_fenced' } });
+  await expect(lateRegistration).rejects.toMatchObject({ problem: { code: 'instance_fenced' } });
   expect((await readAllocation(server.client, id)).status).toBe('released');
 });
 
@@ -102,13 +102,13 @@ it('fails a provision at once when its set-up fails, with the cause, and a retry
     return row;
   });
   expect(JSON.stringify(frozenEvidence.data)).toContain('the mirror is away');
-  const [first] = await instancesOf(failed.node_id);
+  const [first] = await readInstances(failed.node_id);
 
   await touch('settable');
   await server.client.call('allocation-retry', { params: { id } });
   const active = await waitForStatus(server.client, id, 'active');
   expect(active.node_id).toBe(failed.node_id);
-  const [former, current, ...others] = await instancesOf(failed.node_id);
+  const [former, current, ...others] = await readInstances(failed.node_id);
   expect(former).toEqual(first);
   expect(current?.node_instance_id).not.toBe(first?.node_instance_id);
   expect(others).toEqual([]);
@@ -141,14 +141,14 @@ it('clears the deadline of a failed allocation once its machine is taken down, a
   expect(await readAllocation(client, id)).toMatchObject({ status: 'failed', deadline_at: null, budget_seconds: null });
   await release(client, id);
   const { reason } = await waitForStatus(client, id, 'released');
-  expect(reason).toBe('its machine had gone before, and nothing of it was left to take down');
+  expect(reason).toBe('its machine was already gone, so there was nothing to tear down');
 });
 
 it('gives a cleaned machine of a reusing pool to the next allocation, and takes down one whose agent died', async () => {
   await declarePool(server.client, 'again', { reuse: true, max_nodes: 1, spec: { command: ['sleep', '600'] } });
   const first = await allocate(server.client, 'again');
   const { node_id } = await waitForStatus(server.client, first, 'active');
-  const instance = await instanceOf(first);
+  const instance = await readInstance(first);
   const work = join(server.nodes_dir, instance, 'work');
   await writeFile(join(work, '.secret'), 'of the first tenant');
   await release(server.client, first);
@@ -160,8 +160,8 @@ it('gives a cleaned machine of a reusing pool to the next allocation, and takes 
 
   const second = await allocate(server.client, 'again');
   expect(await waitForStatus(server.client, second, 'active')).toMatchObject({ node_id });
-  expect(await instanceOf(second)).toBe(instance);
-  const [agent] = agentsOf(instance);
+  expect(await readInstance(second)).toBe(instance);
+  const [agent] = findAgents(instance);
   process.kill(agent?.pid ?? 0, 'SIGKILL');
   await release(server.client, second);
   await expectReleased(second);
@@ -171,8 +171,8 @@ it('gives a cleaned machine of a reusing pool to the next allocation, and takes 
 it('quarantines a machine whose retirement fails, names the owner, and settles the residue once it is retired again', async () => {
   const { client } = server;
   const clean = `test -e ${file('cleanable')} || { echo the volume is locked; exit 3; }`;
-  const impatient = { step_tries: 1, retry_base_seconds: 600 };
-  await declarePool(client, 'leaving', { spec: { command: ['sleep', '600'], clean }, release: impatient });
+  const oneTry = { step_tries: 1, retry_base_seconds: 600 };
+  await declarePool(client, 'leaving', { spec: { command: ['sleep', '600'], clean }, release: oneTry });
   const id = await allocate(client, 'leaving');
   await waitForStatus(client, id, 'active');
   await release(client, id);
@@ -198,10 +198,10 @@ it('quarantines a machine whose retirement fails, names the owner, and settles t
     verdict: { rule: 'clean-error', owner: 'node' },
   });
   expect((await node()).verdict?.reason).toMatch(
-    /^taking it down failed at step clean \(owner node\): .*the volume is locked/,
+    /^the teardown failed at step clean \(owner node\): .*the volume is locked/,
   );
-  const again = client.call('operation-retry', { params: { id: workflow_id } });
-  await expect(again).rejects.toThrow(/the action `retire` on the node/);
+  const secondRetry = client.call('operation-retry', { params: { id: workflow_id } });
+  await expect(secondRetry).rejects.toThrow(/the action `retire` on the node/);
 
   await touch('cleanable');
   await retire();
@@ -225,7 +225,7 @@ it('rescues a machine that registers after its deadline but within its rescue wi
   await touch('awake');
   const active = await waitForStatus(server.client, id, 'active');
   expect(active.node_id).toBe(failed.node_id);
-  expect(await instancesOf(active.node_id)).toHaveLength(1);
+  expect(await readInstances(active.node_id)).toHaveLength(1);
   await release(server.client, id);
   await expectReleased(id);
 });

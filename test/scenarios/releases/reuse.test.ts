@@ -81,17 +81,17 @@ async function story({ client, waitFor }: ScenarioContext, files: string): Promi
   for (const id of [third, fourth, fifth]) expect((await readAllocation(client, id)).status).toBe('requested');
   await openGate('clean');
 
-  const served = await waitFor('the first waiting request to be served', async () => {
+  const servedAllocation = await waitFor('the first waiting request to be served', async () => {
     const { status, node_id } = await readAllocation(client, third);
     return status === 'active' ? { node_id } : undefined;
   });
-  expect(served).toMatchObject({ node_id: machine });
+  expect(servedAllocation).toMatchObject({ node_id: machine });
   await expectNode(third, { status: 'ready', occupancy: 'occupied', fenced: false });
   await waitForMessage(fourth, full);
   await waitForMessage(fifth, `${full}, behind 1 other`);
-  const other = (await node(second))?.node_id;
+  const otherId = (await node(second))?.node_id;
   await release(client, second);
-  expect(await waitForStatus(client, fourth, 'active')).toMatchObject({ node_id: other });
+  expect(await waitForStatus(client, fourth, 'active')).toMatchObject({ node_id: otherId });
   expect((await readAllocation(client, fifth)).status).toBe('requested');
   // Releasing a waiting request makes room in the queue and leaves nothing behind.
   await release(client, fifth);

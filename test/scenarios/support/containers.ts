@@ -22,7 +22,7 @@ import { progressOf } from './slow-cluster.ts';
 const login = { username: 'slipway', password: 'correct-horse-battery' };
 const loginPair = Buffer.from(`${login.username}:${login.password}`).toString('base64');
 
-export interface Stage {
+export interface ContainerHost {
   engine: TestEngine;
   registry: Registry;
   directory: string;
@@ -31,29 +31,29 @@ export interface Stage {
 }
 
 /** An engine and a registry for the tests of one file. */
-export function stageWith(start: StartEngine): Stage {
-  const stage = { args: [] as string[] } as Stage;
+export function containerHost(start: StartEngine): ContainerHost {
+  const host = { args: [] as string[] } as ContainerHost;
   beforeAll(async () => {
-    stage.registry = await startRegistry(login);
-    stage.engine = await start({ registry: stage.registry.address });
-    stage.directory = mkdtempSync(join(tmpdir(), 'slipway-login-'));
-    const auth_file = join(stage.directory, 'config.json');
-    writeFileSync(auth_file, JSON.stringify({ auths: { [stage.registry.address]: { auth: loginPair } } }));
-    stage.args.push('--docker-host', stage.engine.docker_host, '--docker-auth-file', auth_file);
+    host.registry = await startRegistry(login);
+    host.engine = await start({ registry: host.registry.address });
+    host.directory = mkdtempSync(join(tmpdir(), 'slipway-login-'));
+    const auth_file = join(host.directory, 'config.json');
+    writeFileSync(auth_file, JSON.stringify({ auths: { [host.registry.address]: { auth: loginPair } } }));
+    host.args.push('--docker-host', host.engine.docker_host, '--docker-auth-file', auth_file);
   });
   afterAll(async () => {
-    await stage.engine?.close();
-    await stage.registry?.close();
-    if (stage.directory) rmSync(stage.directory, { recursive: true });
+    await host.engine?.close();
+    await host.registry?.close();
+    if (host.directory) rmSync(host.directory, { recursive: true });
   });
-  return stage;
+  return host;
 }
 
 const pass_seconds = 0.5;
 
 /** The context of a scenario with containers. */
 export interface ContainerContext extends ScenarioContext {
-  stage: Stage;
+  host: ContainerHost;
 }
 
 const settings: Pick<Composition, 'environment'> = {
@@ -63,7 +63,7 @@ const settings: Pick<Composition, 'environment'> = {
 export const containerPool = (context: ContainerContext, pool: string, spec: object = {}, reuse = false) =>
   context.client.call('pool-put', {
     params: { pool },
-    body: { driver: 'docker', reuse, spec: { image: context.stage.engine.image, network: 'host', ...spec } },
+    body: { driver: 'docker', reuse, spec: { image: context.host.engine.image, network: 'host', ...spec } },
   });
 
 export const allocateContainer = async (context: ContainerContext, pool: string): Promise<string> =>
@@ -75,7 +75,7 @@ const releaseAndWait = async (context: ContainerContext, id: string): Promise<Al
 };
 
 export const ownContainers = (context: ContainerContext) =>
-  context.stage.engine.containers({ [labelNames.installation_id]: context.db.installation_id });
+  context.host.engine.containers({ [labelNames.installation_id]: context.db.installation_id });
 
 export const waitForProgress = (
   context: ContainerContext,
@@ -92,24 +92,24 @@ const isWaitingForEngine = ({ status, message }: Progress) =>
   status === 'running' && message.includes('is unavailable');
 
 /**
- * Allocates while the engine is away, and releases while it is away again. Both succeed once it is
- * back.
+ * Allocates while the container engine is stopped, and releases while it is stopped again. Both
+ * succeed once it runs.
  */
 async function checkEngineAway(context: ContainerContext): Promise<void> {
-  await context.stage.engine.stop();
+  await context.host.engine.stop();
   const id = await allocateContainer(context, 'containers');
-  const waiting = await waitForProgress(context, 'progress to report the engine', id, isWaitingForEngine);
-  expect(waiting.retry_after_seconds).toBeGreaterThan(0);
-  await context.stage.engine.start();
+  const waitingProgress = await waitForProgress(context, 'progress to report the engine', id, isWaitingForEngine);
+  expect(waitingProgress.retry_after_seconds).toBeGreaterThan(0);
+  await context.host.engine.start();
   await waitForAllocation(context, id, 'active', 'failed');
   expect(await allocationOf(context, id), 'the allocation after the engine returned').toMatchObject({
     status: 'active',
   });
 
-  await context.stage.engine.stop();
+  await context.host.engine.stop();
   await context.client.call('allocation-release', { params: { id } });
   await waitForProgress(context, 'release to report the engine', id, isWaitingForEngine);
-  await context.stage.engine.start();
+  await context.host.engine.start();
   await waitForAllocation(context, id, 'released');
   expect(await ownContainers(context)).toEqual([]);
 }
@@ -118,12 +118,12 @@ async function checkRemovedContainer(context: ContainerContext): Promise<void> {
   const id = await allocateContainer(context, 'containers');
   const { node_id } = await waitForAllocation(context, id, 'active');
   const [container] = await ownContainers(context);
-  expect((await context.stage.engine.call('DELETE', `/containers/${container?.Id}?force=true`)).status).toBe(204);
-  const found = await context.waitFor('the drift to be found', async () => {
+  expect((await context.host.engine.call('DELETE', `/containers/${container?.Id}?force=true`)).status).toBe(204);
+  const finding = await context.waitFor('the drift to be found', async () => {
     const { items } = await context.client.call('drift-list', { query: { status: 'open' } });
     return items.find((finding) => finding.subject === node_id);
   });
-  expect(found).toMatchObject({
+  expect(finding).toMatchObject({
     what: 'machine_absent',
     pool: 'containers',
     theirs: { state: 'absent', driver: 'docker' },
@@ -132,7 +132,7 @@ async function checkRemovedContainer(context: ContainerContext): Promise<void> {
 }
 
 async function checkMissingImage(context: ContainerContext): Promise<void> {
-  const image = `${context.stage.registry.address}/nothing:1`;
+  const image = `${context.host.registry.address}/nothing:1`;
   await containerPool(context, 'missing', { image });
   const failed = await waitForAllocation(context, await allocateContainer(context, 'missing'), 'failed');
   expect(failed.reason).toContain(`there is no image ${image}`);
@@ -158,18 +158,18 @@ const waitForAll = (
   context.waitFor(`all of ${pool} to be ${status}`, async () => {
     const { items } = await context.client.call('allocation-list', { query: { pool, limit: many } });
     expect(items.filter((each) => each.status === 'failed').map(({ reason }) => reason)).toEqual([]);
-    const reached = items.filter((each) => each.status === status);
-    return reached.length === many ? reached : undefined;
+    const matches = items.filter((each) => each.status === status);
+    return matches.length === many ? matches : undefined;
   });
 
 async function checkManyAtOnce(context: ContainerContext, many: number): Promise<void> {
   await containerPool(context, 'many');
   await Promise.all(Array.from({ length: many }, () => allocateContainer(context, 'many')));
   const active = await waitForAll(context, 'many', 'active', many);
-  const running = (await ownContainers(context)).filter(({ State }) => State === 'running');
-  expect(running).toHaveLength(many);
+  const runningContainers = (await ownContainers(context)).filter(({ State }) => State === 'running');
+  expect(runningContainers).toHaveLength(many);
   const nodes = await Promise.all(active.map(({ node_id }) => nodeOf(context, node_id ?? '')));
-  const instances = running.map(({ Labels }) => Labels[labelNames.node_instance_id]);
+  const instances = runningContainers.map(({ Labels }) => Labels[labelNames.node_instance_id]);
   expect(new Set(instances)).toEqual(new Set(nodes.map(({ node_instance_id }) => node_instance_id)));
   for (const { allocation_id: id } of active) await context.client.call('allocation-release', { params: { id } });
   await waitForAll(context, 'many', 'released', many);
@@ -192,20 +192,20 @@ async function checkReuse(context: ContainerContext): Promise<void> {
 
 /** Searches evidence, operations and driver states for secrets. */
 async function expectNoSecretStored(context: ContainerContext): Promise<void> {
-  const stored = await context.db.query<{ row: string }>(
+  const storedRows = await context.db.query<{ row: string }>(
     `select e::text as row from evidence e
      union all select o::text from operations o
      union all select i.driver_state::text from instances i`,
   );
-  expect(stored.length).toBeGreaterThan(0);
-  for (const { row: text } of stored) {
+  expect(storedRows.length).toBeGreaterThan(0);
+  for (const { row: text } of storedRows) {
     expect(text, 'an enrollment token').not.toMatch(/swe_[\w.-]{8}/);
     for (const secret of [login.password, loginPair]) expect(text, 'the login at the registry').not.toContain(secret);
   }
 }
 
 /** A server that treats an unreachable engine as a failure. */
-const impatient: Composition['drivers'] = (built) => {
+const withoutRetries: Composition['drivers'] = (built) => {
   const docker = built.get('docker');
   if (!docker) throw new Error('there is no docker driver to break');
   const ensure: Driver['ensure'] = async (target): Promise<DriverOutcome> => {
@@ -225,31 +225,36 @@ const impatient: Composition['drivers'] = (built) => {
 export const containerCounterTests: CounterTest[] = [
   {
     broken: 'an unreachable engine treated as a failure',
-    composition: { drivers: impatient },
+    composition: { drivers: withoutRetries },
     fails: /waited .* for progress to report the engine/,
   },
   { broken: 'no drift rule', composition: withoutSweep('drift'), fails: /waited .* for the drift to be found/ },
 ];
 
 /**
- * Runs the checks of single containers, then `many` at once. With `whole` it adds the check that
- * does not depend on the engine.
+ * Runs the checks of single containers, then of `many` at once. With `withReuse` it also checks the
+ * reuse of containers, which does not depend on the engine.
  */
-export const describeContainers = (stage: Stage, many: number, counterTests: CounterTest[], whole = true): void =>
+export const describeContainers = (
+  host: ContainerHost,
+  many: number,
+  counterTests: CounterTest[],
+  withReuse = true,
+): void =>
   scenario({
     name: 'containers of an engine',
-    args: stage.args,
+    args: host.args,
     settings,
     async story(base) {
-      const context = { ...base, stage };
+      const context = { ...base, host };
       // A counter-test may have ended while the engine was stopped.
-      await context.stage.engine.start();
+      await context.host.engine.start();
       await containerPool(context, 'containers');
       await checkRemovedContainer(context);
       await checkEngineAway(context);
       await checkMissingImage(context);
       await checkManyAtOnce(context, many);
-      if (whole) await checkReuse(context);
+      if (withReuse) await checkReuse(context);
       await expectNoSecretStored(context);
     },
     counterTests,
@@ -275,15 +280,15 @@ async function checkDeadline(context: ContainerContext, pool: string, spec: obje
   return { owner_layer, reason, because, error: progress.error, verdict_evidence: fact?.data.evidence };
 }
 
-export const describeContainerDeadlines = (stage: Stage): void =>
+export const describeContainerDeadlines = (host: ContainerHost): void =>
   scenario({
     name: 'deadlines that pass before a container runs',
-    args: stage.args,
+    args: host.args,
     async story(base) {
-      const context = { ...base, stage };
-      await context.stage.engine.start();
+      const context = { ...base, host };
+      await context.host.engine.start();
       const missingRegistry = `127.0.0.1:${await freePort()}/worker:1`;
-      const silentSocket = join(stage.directory, `${context.db.installation_id}.sock`);
+      const silentSocket = join(host.directory, `${context.db.installation_id}.sock`);
       const engine = await silentListener({ path: silentSocket });
       const [unpulled, unanswered] = await Promise.all([
         checkDeadline(context, 'unpulled', { image: missingRegistry }, 'could not be pulled'),

@@ -42,7 +42,7 @@ async function join(context: ScenarioContext, join_token: string, name: string, 
   return { name, node_id: String(answer.body.node_id), credential: String(answer.body.credential) };
 }
 
-/** Joins `count` machines to the pool, which report ready and keep beating. */
+/** Joins `count` machines to the pool. They report ready and keep sending heartbeats. */
 export async function beatingFleet(
   context: ScenarioContext,
   pool: string,
@@ -53,12 +53,12 @@ export async function beatingFleet(
   const { token } = await context.client.call('join-token-create', { params: { pool } });
   const names = Array.from({ length: count }, (_, i) => `${pool}-${i + 1}`);
   const machines = await Promise.all(names.map((name) => join(context, token ?? '', name, labels)));
-  const silent = new Set<string>();
+  const silentMachines = new Set<string>();
   let isOver = false;
   const beat = () =>
     sendBeats(
       context.server.url,
-      machines.flatMap(({ credential }) => (silent.has(credential) ? [] : [credential])),
+      machines.flatMap(({ credential }) => (silentMachines.has(credential) ? [] : [credential])),
       'ready',
     );
   await beat();
@@ -73,10 +73,10 @@ export async function beatingFleet(
   return {
     machines,
     silence: (some) => {
-      for (const { credential } of some) silent.add(credential);
+      for (const { credential } of some) silentMachines.add(credential);
     },
     resume: (some) => {
-      for (const { credential } of some) silent.delete(credential);
+      for (const { credential } of some) silentMachines.delete(credential);
     },
     async end() {
       isOver = true;

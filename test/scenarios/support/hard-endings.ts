@@ -11,23 +11,26 @@ import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';
 import { makeUndeletable } from './stubborn-host.ts';
 
-/** Less than the time an agent gets to report that it cleaned up. */
-const withinSeconds = 40;
-export const impatient = { step_tries: 2, retry_base_seconds: 0.5, retry_max_seconds: 1 };
+/** Less than the time that an agent gets to report its clean-up. */
+const maxRetrySeconds = 40;
+export const fewTries = { step_tries: 2, retry_base_seconds: 0.5, retry_max_seconds: 1 };
 
-export interface Stage {
+export interface ReleaseContext {
   server: TestServer;
   db: DatabaseConnection;
 }
 
-export async function activeMachine({ server }: Stage, pool: string): Promise<{ id: string; directory: string }> {
+export async function activeMachine(
+  { server }: ReleaseContext,
+  pool: string,
+): Promise<{ id: string; directory: string }> {
   const id = await allocate(server.client, pool);
   const { node_id } = await waitForStatus(server.client, id, 'active');
   const node = await server.client.call('node-get', { params: { id: node_id ?? '' } });
   return { id, directory: join(server.nodes_dir, node.node_instance_id ?? '') };
 }
 
-export async function expectReleased({ server, db }: Stage, id: string): Promise<void> {
+export async function expectReleased({ server, db }: ReleaseContext, id: string): Promise<void> {
   await waitForStatus(server.client, id, 'released');
   await expectNothingLeft(db, server.nodes_dir, 1);
   expect(await db.countEvidence(id, 'allocation.released')).toBe(1);
@@ -42,7 +45,7 @@ export interface ReleaseFailure {
   message: string;
 }
 
-export async function expectReleaseFailed({ server, db }: Stage, id: string): Promise<ReleaseFailure> {
+export async function expectReleaseFailed({ server, db }: ReleaseContext, id: string): Promise<ReleaseFailure> {
   const failed = await until(
     'the release to end',
     async () => {
@@ -69,18 +72,18 @@ export async function expectReleaseFailed({ server, db }: Stage, id: string): Pr
   return fact.failure;
 }
 
-export async function undeletable(stage: Stage): Promise<void> {
-  const { server, db } = stage;
-  await declarePool(server.client, 'kept', { spec: { command: ['sleep', '600'] }, release: impatient });
-  const { id, directory } = await activeMachine(stage, 'kept');
+export async function expectFailureWhileUndeletable(context: ReleaseContext): Promise<void> {
+  const { server, db } = context;
+  await declarePool(server.client, 'kept', { spec: { command: ['sleep', '600'] }, release: fewTries });
+  const { id, directory } = await activeMachine(context, 'kept');
   const obstacle = await makeUndeletable(directory);
   await release(server.client, id);
   if (!obstacle) {
     console.log('skipped: nothing on this host can make a directory undeletable for this user');
-    return expectReleased(stage, id);
+    return expectReleased(context, id);
   }
   try {
-    expect(await expectReleaseFailed(stage, id), obstacle.how).toMatchObject({
+    expect(await expectReleaseFailed(context, id), obstacle.how).toMatchObject({
       stage: 'clean',
       owner_layer: 'provider',
       code: expect.stringMatching(/^host_(permission_denied|directory_busy)$/),
@@ -92,20 +95,20 @@ export async function undeletable(stage: Stage): Promise<void> {
   }
   // The retry must not wait for an answer of the agent, which the first try has already ended.
   const removedMs = performance.now();
-  await expectReleased(stage, id);
-  expect((performance.now() - removedMs) / 1000).toBeLessThan(withinSeconds);
+  await expectReleased(context, id);
+  expect((performance.now() - removedMs) / 1000).toBeLessThan(maxRetrySeconds);
 }
 
 /** Releases a machine with a command that ignores SIGTERM, SIGINT and SIGHUP. */
-export async function ignoringSignals(
-  stage: Stage,
+export async function expectEndDespiteIgnoredSignals(
+  context: ReleaseContext,
   pool: string,
   before: () => Promise<void> = async () => {},
 ): Promise<void> {
   const command = ['/bin/sh', '-c', `trap '' TERM INT HUP; while :; do sleep 1; done`];
-  await declarePool(stage.server.client, pool, { spec: { command }, release: impatient });
-  const { id } = await activeMachine(stage, pool);
+  await declarePool(context.server.client, pool, { spec: { command }, release: fewTries });
+  const { id } = await activeMachine(context, pool);
   await before();
-  await release(stage.server.client, id);
-  await expectReleased(stage, id);
+  await release(context.server.client, id);
+  await expectReleased(context, id);
 }

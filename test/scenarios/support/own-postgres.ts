@@ -1,6 +1,5 @@
 /**
- * A PostgreSQL for one scenario. A test can freeze it (its processes are stopped) or stop and
- * restart it.
+ * A PostgreSQL for one scenario. A test can freeze its processes, or stop and restart it.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -53,14 +53,14 @@ export async function recover(client: Client, request: Partial<RecoveryRequest>)
 
 /** Checks that no target was acted on faster than the rate allows. */
 export function expectPace(targets: Target[], per_minute: number): void {
-  const acted = targets.flatMap(({ acted_ms }) => acted_ms ?? []).sort((a, b) => a - b);
+  const actionTimes = targets.flatMap(({ acted_ms }) => acted_ms ?? []).sort((a, b) => a - b);
   const burst = Math.max(1, Math.floor(per_minute / 60));
   const slack = 1;
-  for (const [later, at] of acted.entries()) {
-    const earlier = acted[later - burst];
-    if (earlier !== undefined && at - earlier < (burst * 60_000) / per_minute - slack)
+  for (const [later, at] of actionTimes.entries()) {
+    const earlierMs = actionTimes[later - burst];
+    if (earlierMs !== undefined && at - earlierMs < (burst * 60_000) / per_minute - slack)
       throw new Error(
-        `act ${later + 1} came faster than ${per_minute} a minute: ${at - earlier} ms after act ${later - burst + 1}`,
+        `action ${later + 1} came faster than ${per_minute} a minute: ${at - earlierMs} ms after action ${later - burst + 1}`,
       );
   }
 }

@@ -1,7 +1,7 @@
 /**
  * A scenario and its counter-tests. The same story runs on the product, where it must pass, and on
  * a server with a missing or broken rule, where it must fail for the given reason. A story that
- * passes on both tests nothing.
+ * passes on both servers proves nothing.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { pause, systemClock } from '../../../src/base/clock.ts';
@@ -95,9 +95,9 @@ async function runStory(
 /** A server without one of its sweeps. */
 export const withoutSweep = (sweep: string): Composition => ({
   sweeps: (registry) => {
-    const remaining = registry.filter((each) => each.name !== sweep);
-    if (remaining.length === registry.length) throw new Error(`there is no sweep ${sweep} to leave out`);
-    return remaining;
+    const remainingSweeps = registry.filter((each) => each.name !== sweep);
+    if (remainingSweeps.length === registry.length) throw new Error(`there is no sweep ${sweep} to leave out`);
+    return remainingSweeps;
   },
 });
 
@@ -126,8 +126,8 @@ const compose = (settings: Settings, composition: Composition): Composition => (
   ...(settings.drivers && { drivers: settings.drivers }),
   ...composition,
   environment: (built) => {
-    const shared = settings.environment?.(built) ?? built;
-    return composition.environment?.(shared) ?? shared;
+    const sharedEnvironment = settings.environment?.(built) ?? built;
+    return composition.environment?.(sharedEnvironment) ?? sharedEnvironment;
   },
 });
 
@@ -145,7 +145,7 @@ async function firstFailure(run: () => Promise<void>): Promise<unknown> {
   return undefined;
 }
 
-const unchanged = (run: () => Promise<void>) => run();
+const runUnchanged = (run: () => Promise<void>) => run();
 
 /** Runs a story that starts its own server: on the product and once for each counter-test. */
 export function describeStory(
@@ -158,7 +158,7 @@ export function describeStory(
   describe(name, () => {
     it('passes on the product', () => run({}, waitPatiently));
     for (const counterTest of counterTests) {
-      const { broken, composition = {}, around = unchanged, fails } = counterTest;
+      const { broken, composition = {}, around = runUnchanged, fails } = counterTest;
       it(`fails with ${broken}`, async () => {
         const failure = await firstFailure(() => around(() => run(composition, waitBrieflyWhere(counterTest))));
         expect(() => {

@@ -16,7 +16,7 @@ export const simulatedDriver = (overrides: Partial<Driver>): Driver => ({
   spec_schema: Type.Object({}, { additionalProperties: false }),
   plan: () => [],
   ensure: done,
-  observe: async () => ({ state: 'running', present: true, ready: false, detail: null }),
+  inspect: async () => ({ state: 'running', present: true, ready: false, detail: null }),
   stop: done,
   clean: done,
   destroy: done,

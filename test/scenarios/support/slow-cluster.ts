@@ -51,7 +51,7 @@ export function slowCluster(plan: PlannedStep[] = phases): SlowCluster {
     driver: simulatedDriver({
       plan: () => plan,
       ensure: async () => cluster.answer,
-      observe: async () => ({ state: cluster.observed, present: true, ready: false, detail: null }),
+      inspect: async () => ({ state: cluster.observed, present: true, ready: false, detail: null }),
     }),
   };
   return cluster;

@@ -17,7 +17,7 @@ export interface SlowUpstream {
   /** While false, requests are queued for capacity. */
   hasRoom: boolean;
   /** While false, an abort stays in progress. */
-  aborts: boolean;
+  completesAborts: boolean;
 }
 
 const retrySoon = { outcome: 'wait', retry_seconds: 0.2 } as const;
@@ -56,12 +56,12 @@ export function slowUpstream(): SlowUpstream {
         upstream.calls.push('abort requested');
         return { ...retrySoon, message: 'upstream state: Aborting', state: { abort_request: 'request-1' } };
       }
-      if (upstream.state === 'aborting' && upstream.aborts) become('partial', 'abort observed');
+      if (upstream.state === 'aborting' && upstream.completesAborts) become('partial', 'abort observed');
       if (upstream.state === 'aborting') return { ...retrySoon, message: 'upstream state: Aborting' };
       return { outcome: 'done', message: 'nothing is being created any more' };
     },
     destroy,
-    observe: async () => ({ state: upstream.state, present: exists(), ready: false, detail: null }),
+    inspect: async () => ({ state: upstream.state, present: exists(), ready: false, detail: null }),
     async prove(_, { kind, nonce }) {
       if (exists())
         return {
@@ -73,7 +73,7 @@ export function slowUpstream(): SlowUpstream {
     },
   });
   const upstream: SlowUpstream = {
-    ...{ driver, state: 'nothing', calls: [], target: undefined, hasRoom: true, aborts: true },
+    ...{ driver, state: 'nothing', calls: [], target: undefined, hasRoom: true, completesAborts: true },
   };
   return upstream;
 }

@@ -22,11 +22,11 @@ export const stubbornPool: Partial<PoolDocument> & { driver: string } = {
 
 /** Runs eight calls at a time, so that a busy test host answers each before its timeout. */
 export async function fewAtOnce<T>(count: number, work: (i: number) => Promise<T>): Promise<T[]> {
-  const atOnce = 8;
+  const batchSize = 8;
   const done: T[] = [];
-  for (let from = 0; from < count; from += atOnce) {
-    const some = Array.from({ length: Math.min(atOnce, count - from) }, (_, i) => work(from + i));
-    done.push(...(await Promise.all(some)));
+  for (let from = 0; from < count; from += batchSize) {
+    const calls = Array.from({ length: Math.min(batchSize, count - from) }, (_, i) => work(from + i));
+    done.push(...(await Promise.all(calls)));
   }
   return done;
 }
@@ -49,7 +49,7 @@ export async function stubbornMachines(
 ): Promise<StubbornMachines> {
   const { token } = await server.client.call('join-token-create', { params: { pool } });
   const { url } = server;
-  let stubborn = true;
+  let isStubborn = true;
   let isOver = false;
 
   const join = async (name: string) => {
@@ -64,7 +64,7 @@ export async function stubbornMachines(
   type Joined = Awaited<ReturnType<typeof join>>;
 
   const resultOf = ({ task_id, type, params }: SignedTask, { key, node_instance_id }: Joined) => {
-    if (stubborn && type === 'release.clean') {
+    if (isStubborn && type === 'release.clean') {
       const signedFields = { task_id, node_instance_id, status: 'failed', result: null };
       return { status: 'failed', error: cleanError, signature: signatureOf(key, signedFields) };
     }
@@ -74,12 +74,12 @@ export async function stubbornMachines(
   };
 
   const answerOne = async (machine: Joined) => {
-    const sent = { bearer: machine.credential };
-    const { body } = await callRoute(url, 'agent-task-next', { query: { wait: pollSeconds } }, sent);
+    const authentication = { bearer: machine.credential };
+    const { body } = await callRoute(url, 'agent-task-next', { query: { wait: pollSeconds } }, authentication);
     const task = body.task as SignedTask | null | undefined;
     if (!task) return;
     const input = { params: { id: task.task_id }, body: resultOf(task, machine) };
-    await callRoute(url, 'agent-task-result', input, sent);
+    await callRoute(url, 'agent-task-result', input, authentication);
   };
 
   const serve = async (machine: Joined) => {
@@ -95,7 +95,7 @@ export async function stubbornMachines(
   const loops = machines.map(serve);
   return {
     relent() {
-      stubborn = false;
+      isStubborn = false;
     },
     async end() {
       isOver = true;

@@ -59,8 +59,8 @@ const newTarget = (installation_id: string, spec: AksSpec, clock: Clock): Ensure
  */
 export async function loadSdks(arm: Arm): Promise<void> {
   const fixture = aksFixture(arm);
-  const { observe } = fixture.open();
-  await until('the SDKs to be loaded', async () => !(await observe(fixture.withSpec({}))).unseen);
+  const { inspect } = fixture.open();
+  await until('the SDKs to be loaded', async () => !(await inspect(fixture.withSpec({}))).unseen);
   arm.reset();
 }
 

@@ -42,7 +42,7 @@ const cluster = (tags: Record<string, string> = {}): ManagedCluster => ({
     { name: 'blastpool', mode: 'User', count: 10, vmSize: 'Standard_D4s_v3' },
   ],
 });
-const refusalOf = (request: PromiseLike<unknown>) =>
+const readRefusal = (request: PromiseLike<unknown>) =>
   Promise.resolve(request).then(
     () => expect.fail('the request was not refused'),
     (error) => ({ status: error.statusCode, code: error.code, retry: error.response?.headers.get('retry-after') }),
@@ -51,7 +51,7 @@ const visibleGroup = async (name: string, tags = {}) => {
   await groups.resourceGroups.createOrUpdate(name, { location: 'westeurope', tags });
   await until('the group to become visible', () => groups.resourceGroups.get(name).catch(() => undefined));
 };
-const allOf = async <T>(pages: AsyncIterable<T>): Promise<T[]> => {
+const readAll = async <T>(pages: AsyncIterable<T>): Promise<T[]> => {
   const all: T[] = [];
   for await (const each of pages) all.push(each);
   return all;
@@ -65,11 +65,11 @@ describe('the fake ARM', () => {
   it('shows a group late, creates a cluster pool by pool, and deletes both', async () => {
     arm.hold('group_visible');
     await groups.resourceGroups.createOrUpdate('g1', { location: 'westeurope' });
-    expect(await refusalOf(groups.resourceGroups.get('g1'))).toMatchObject({
+    expect(await readRefusal(groups.resourceGroups.get('g1'))).toMatchObject({
       status: 404,
       code: 'ResourceGroupNotFound',
     });
-    expect(await refusalOf(aks.managedClusters.createOrUpdate('g1', 'c1', cluster()))).toMatchObject({
+    expect(await readRefusal(aks.managedClusters.createOrUpdate('g1', 'c1', cluster()))).toMatchObject({
       code: 'ResourceGroupNotFound',
     });
     arm.release();
@@ -89,18 +89,18 @@ describe('the fake ARM', () => {
         ['blastpool', 'Creating', 10],
       ],
     });
-    expect(await refusalOf(aks.managedClusters.createOrUpdate('g1', 'c1', cluster()))).toMatchObject({
+    expect(await readRefusal(aks.managedClusters.createOrUpdate('g1', 'c1', cluster()))).toMatchObject({
       ...{ status: 409, code: 'OperationNotAllowed', retry: '0' },
     });
-    expect(await refusalOf(aks.managedClusters.delete('g1', 'c1'))).toMatchObject({ status: 409 });
+    expect(await readRefusal(aks.managedClusters.delete('g1', 'c1'))).toMatchObject({ status: 409 });
     // A poller restored from the saved state of the first one continues the same operation.
     const pollerState = await poller.serialize();
     arm.release();
-    const restored = restorePoller(aks, pollerState, aks.managedClusters.createOrUpdate, polling);
-    expect(await restored.pollUntilDone()).toMatchObject({ provisioningState: 'Succeeded' });
+    const restoredPoller = restorePoller(aks, pollerState, aks.managedClusters.createOrUpdate, polling);
+    expect(await restoredPoller.pollUntilDone()).toMatchObject({ provisioningState: 'Succeeded' });
     expect(arm.clustersCreated()).toBe(1);
     await aks.managedClusters.delete('g1', 'c1', polling).pollUntilDone();
-    expect(await refusalOf(aks.managedClusters.get('g1', 'c1'))).toMatchObject({
+    expect(await readRefusal(aks.managedClusters.get('g1', 'c1'))).toMatchObject({
       status: 404,
       code: 'ResourceNotFound',
     });
@@ -116,7 +116,7 @@ describe('the fake ARM', () => {
     await aks.managedClusters.abortLatestOperation('g2', 'c2', polling).pollUntilDone();
     expect(await aks.managedClusters.get('g2', 'c2')).toMatchObject({ provisioningState: 'Canceled' });
     await expect(poller.pollUntilDone()).rejects.toThrow(/cancel/i);
-    expect(await refusalOf(aks.managedClusters.abortLatestOperation('g2', 'c2'))).toMatchObject({ status: 409 });
+    expect(await readRefusal(aks.managedClusters.abortLatestOperation('g2', 'c2'))).toMatchObject({ status: 409 });
     await aks.managedClusters.delete('g2', 'c2', polling).pollUntilDone();
     expect(resourcesNamed('c2')).toEqual([]);
   });
@@ -153,22 +153,22 @@ describe('the fake ARM', () => {
   it('assigns each role once, and removes assignments with their scope', async () => {
     await visibleGroup('g4');
     const scope = `subscriptions/${arm.subscription_id}/resourceGroups/g4`;
-    const wanted = { roleDefinitionId: `/${scope}/r`, principalId: randomUUID(), principalType: 'User' };
+    const assignment = { roleDefinitionId: `/${scope}/r`, principalId: randomUUID(), principalType: 'User' };
     const name = randomUUID();
     arm.faults.next({ method: 'PUT', path: paths.role_assignment, effect: refusals.principalNotFound() });
-    expect(await refusalOf(roles.roleAssignments.create(scope, name, wanted))).toMatchObject({
+    expect(await readRefusal(roles.roleAssignments.create(scope, name, assignment))).toMatchObject({
       code: 'PrincipalNotFound',
     });
-    await roles.roleAssignments.create(scope, name, wanted);
-    await roles.roleAssignments.create(scope, name, wanted);
-    expect(await refusalOf(roles.roleAssignments.create(scope, randomUUID(), wanted))).toMatchObject({
+    await roles.roleAssignments.create(scope, name, assignment);
+    await roles.roleAssignments.create(scope, name, assignment);
+    expect(await readRefusal(roles.roleAssignments.create(scope, randomUUID(), assignment))).toMatchObject({
       ...{ status: 409, code: 'RoleAssignmentExists' },
     });
-    const listed = await allOf(roles.roleAssignments.listForScope(scope, { filter: 'atScope()' }));
-    expect(listed.map((each) => each.name)).toEqual([name]);
+    const assignments = await readAll(roles.roleAssignments.listForScope(scope, { filter: 'atScope()' }));
+    expect(assignments.map((each) => each.name)).toEqual([name]);
     expect(await roles.roleAssignments.delete(scope, name)).toMatchObject({ name });
     await roles.roleAssignments.delete(scope, name);
-    await roles.roleAssignments.create(scope, name, wanted);
+    await roles.roleAssignments.create(scope, name, assignment);
     await groups.resourceGroups.delete('g4', polling).pollUntilDone();
     expect(resourcesNamed('g4')).toEqual([]);
   });
@@ -180,21 +180,21 @@ describe('the fake ARM', () => {
       foreign: { group: 'g5', name: 'vm', type: 'Microsoft.Compute/vm', location: 'x', tags: { owner: 'us' } },
     });
     await aks.managedClusters.createOrUpdate('g5', 'c5', cluster({ owner: 'us' }), polling);
-    const taggedGroups = await allOf(groups.resourceGroups.list({ filter }));
+    const taggedGroups = await readAll(groups.resourceGroups.list({ filter }));
     // AKS copies the cluster's tags to the node resource group.
     expect(taggedGroups.map((group) => group.name)).toEqual(['g5', 'g6', 'g7', 'MC_g5_c5_westeurope']);
-    const resources = await allOf(groups.resources.list({ filter }));
+    const resources = await readAll(groups.resources.list({ filter }));
     expect(resources.map(({ name, tags }) => [name, tags])).toEqual([
       ['c5', undefined],
       ['vm', undefined],
     ]);
-    const all = await allOf(aks.managedClusters.list());
-    expect(all.find(({ name }) => name === 'c5')?.tags).toEqual({ owner: 'us' });
+    const clusters = await readAll(aks.managedClusters.list());
+    expect(clusters.find(({ name }) => name === 'c5')?.tags).toEqual({ owner: 'us' });
   });
 
-  it('throttles, disconnects before and after the effect, and rejects foreign tokens', async () => {
+  it('throttles, disconnects before and after the effect, and refuses revoked tokens and wrong secrets', async () => {
     arm.faults.next({ path: paths.group, effect: refusals.throttled(7) });
-    expect(await refusalOf(groups.resourceGroups.get('g5'))).toMatchObject({ status: 429, retry: '7' });
+    expect(await readRefusal(groups.resourceGroups.get('g5'))).toMatchObject({ status: 429, retry: '7' });
     const put = () => groups.resourceGroups.createOrUpdate('g8', { location: 'westeurope' });
     arm.faults.next({ method: 'PUT', effect: 'cut_before' });
     await expect(put()).rejects.toThrow();
@@ -203,11 +203,11 @@ describe('the fake ARM', () => {
     await expect(put()).rejects.toThrow();
     expect(resourcesNamed('g8')).toHaveLength(1);
     arm.revokeTokens();
-    expect(await refusalOf(put())).toMatchObject({ status: 401, code: 'InvalidAuthenticationToken' });
-    const wrong = new ClientSecretCredential(arm.tenant_id, arm.client_id, 'guessed', {
+    expect(await readRefusal(put())).toMatchObject({ status: 401, code: 'InvalidAuthenticationToken' });
+    const wrongCredential = new ClientSecretCredential(arm.tenant_id, arm.client_id, 'guessed', {
       ...{ authorityHost: arm.authority_host, disableInstanceDiscovery: true, tlsOptions: { ca: arm.ca } },
     });
-    await expect(wrong.getToken('https://management.azure.com/.default')).rejects.toThrow(/AADSTS7000215/);
+    await expect(wrongCredential.getToken('https://management.azure.com/.default')).rejects.toThrow(/AADSTS7000215/);
     expect(JSON.stringify(arm.requests)).not.toMatch(/arm-planted/);
   });
 });

@@ -61,7 +61,7 @@ export interface Arm {
   /** Counts the PUTs that started the creation of a cluster. */
   clustersCreated(): number;
   resources(): ArmResource[];
-  /** Adds a group or a foreign resource that existed before the test. */
+  /** Adds a group or a foreign resource without a request. */
   plant(what: { group: string; location: string; tags?: Tags } | { foreign: Foreign }): void;
   /** Changes a cluster from outside the driver. */
   alter(cluster: { group?: string; name: string }, change: Partial<Pick<Cluster, 'state' | 'power' | 'tags'>>): void;
@@ -70,7 +70,7 @@ export interface Arm {
   /** Ends the hold at this phase, or at all phases. */
   release(phase?: ArmPhase): void;
   revokeTokens(): void;
-  /** Removes all resources and faults, for the next test. */
+  /** Removes all resources, faults, holds and recorded requests, for the next test. */
   reset(): void;
   down(): Promise<void>;
   up(): Promise<void>;

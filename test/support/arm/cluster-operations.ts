@@ -1,6 +1,6 @@
 /**
- * The long-running operations on a cluster: create or update, abort, delete. Like AKS, a cluster
- * runs at most one at a time.
+ * The long-running operations on a cluster: create or update, abort, delete. As in AKS, at most one
+ * of them runs on a cluster at a time.
  */
 import { newOperation } from './async-operations.ts';
 import type { ArmFaults } from './faults.ts';
@@ -44,8 +44,8 @@ export function create(
       }
     },
     finish: (): Refusal | undefined => {
-      const failed = pendingPools.map(({ name }) => faults.pools_fail.get(name)).find(Boolean);
-      const refusal = faults.cluster_fails ?? failed;
+      const poolRefusal = pendingPools.map(({ name }) => faults.pools_fail.get(name)).find(Boolean);
+      const refusal = faults.cluster_fails ?? poolRefusal;
       cluster.state = refusal ? 'Failed' : 'Succeeded';
       if (refusal) cluster.error = detailOf(refusal);
       else delete cluster.error;

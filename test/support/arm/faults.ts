@@ -37,7 +37,7 @@ export interface ArmFaults {
   cluster_fails: Refusal | null;
   /** Agent pools that end `Failed`, with their errors. One of them makes the cluster fail too. */
   pools_fail: Map<string, Refusal>;
-  /** Refuses every role assignment. */
+  /** The error with which every role assignment is refused. */
   role_assignments: Refusal | null;
   /** Whether `operations/latest` exists, and whether it reports a percentage. */
   operations_latest: 'percent' | 'no_percent' | 'missing';
@@ -46,7 +46,7 @@ export interface ArmFaults {
 }
 
 export interface PlannedFaults extends ArmFaults {
-  /** Returns the effect of the first planned fault that matches, and uses that fault up. */
+  /** Returns the effect of the first planned fault that matches, and counts one use of it. */
   takeEffect(method: string, path: string): ArmFault['effect'] | undefined;
 }
 

@@ -14,7 +14,7 @@ export interface RecordedRequest {
   method: string;
   path: string;
   query: string;
-  /** The status that was sent, or that a disconnect kept from being sent. 0 if the request hung. */
+  /** The status of the answer, even if a fault kept it from being sent. 0 without an answer. */
   status: number;
   correlation: string | null;
   body: unknown;
@@ -36,7 +36,7 @@ const headerOf = (message: IncomingMessage, name: string) => {
   return typeof value === 'string' ? value : null;
 };
 
-async function textOf(message: IncomingMessage): Promise<string> {
+async function readText(message: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of message) chunks.push(chunk);
   return Buffer.concat(chunks).toString();
@@ -74,7 +74,7 @@ export async function httpFront(
     // A scope that starts with a slash produces a double slash in the SDK's addresses; ARM accepts
     // both.
     const address = new URL((message.url ?? '/').replace(/^\/{2,}/, '/'), `https://localhost:${port}`);
-    const text = await textOf(message);
+    const text = await readText(message);
     const method = message.method ?? 'GET';
     const request: ArmRequest = {
       ...{ method, text, url: address.toString(), path: address.pathname, query: address.searchParams },

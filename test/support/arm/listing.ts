@@ -45,7 +45,7 @@ function page(request: ArmRequest, all: object[]): ArmAnswer {
 export function listingRoutes(subscription: FakeSubscription): Route[] {
   const listResources = () => [
     ...subscription.clusters
-      .filter((cluster) => subscription.clusterVisible(cluster))
+      .filter((cluster) => subscription.isClusterVisible(cluster))
       .map((cluster) => ({ group: cluster.group, wire: wireCluster(subscription, cluster) })),
     ...subscription.foreign.map((each) => ({
       group: each.group,
@@ -79,14 +79,14 @@ export function listingRoutes(subscription: FakeSubscription): Route[] {
     page(
       request,
       subscription.clusters
-        .filter((cluster) => subscription.clusterVisible(cluster) && (!group || sameName(cluster.group, group)))
+        .filter((cluster) => subscription.isClusterVisible(cluster) && (!group || sameName(cluster.group, group)))
         .map((cluster) => wireCluster(subscription, cluster)),
     );
 
   const groups = (request: ArmRequest): ArmAnswer => {
     const filter = readFilter(request);
     const matches = subscription.groups.filter(
-      (group) => subscription.groupVisible(group) && hasTag(group.tags, filter),
+      (group) => subscription.isGroupVisible(group) && hasTag(group.tags, filter),
     );
     return page(
       request,

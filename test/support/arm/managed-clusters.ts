@@ -48,9 +48,9 @@ const poolOf = ({
 export function managedClusterRoutes(subscription: FakeSubscription, faults: ArmFaults, url: () => string): Route[] {
   const visibleCluster = ({ group = '', cluster: name = '' }: Parameters): Cluster => {
     const parent = subscription.group(group);
-    if (!parent || !subscription.groupVisible(parent)) throw groupNotFound(group);
+    if (!parent || !subscription.isGroupVisible(parent)) throw groupNotFound(group);
     const cluster = subscription.cluster(group, name);
-    if (!cluster || !subscription.clusterVisible(cluster)) throw notFound(group, name);
+    if (!cluster || !subscription.isClusterVisible(cluster)) throw notFound(group, name);
     return cluster;
   };
 

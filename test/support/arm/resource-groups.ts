@@ -20,7 +20,7 @@ export const wireGroup = (subscription: FakeSubscription, group: Group) => ({
 /** Returns a group that accepts writes, or throws ARM's error. */
 export function groupToWriteInto(subscription: FakeSubscription, name: string): Group {
   const group = subscription.group(name);
-  if (!group || !subscription.groupVisible(group)) throw groupNotFound(name);
+  if (!group || !subscription.isGroupVisible(group)) throw groupNotFound(name);
   if (group.state === 'Deleting') {
     throw new Refusal(
       409,
@@ -55,21 +55,21 @@ function put(subscription: FakeSubscription, name: string, request: ArmRequest) 
 
 function visibleGroup(subscription: FakeSubscription, name: string): Group {
   const group = subscription.group(name);
-  if (!group || !subscription.groupVisible(group)) throw groupNotFound(name);
+  if (!group || !subscription.isGroupVisible(group)) throw groupNotFound(name);
   return group;
 }
 
 function remove(subscription: FakeSubscription, url: string, name: string) {
   const group = visibleGroup(subscription, name);
   if (group.state === 'Deleting') return { status: 202, headers: {} };
-  const busy = subscription.clusters.find(
+  const busyCluster = subscription.clusters.find(
     (cluster) => sameName(cluster.group, name) && cluster.latest?.status === 'InProgress',
   );
-  if (busy && busy.state !== 'Deleting') {
+  if (busyCluster && busyCluster.state !== 'Deleting') {
     throw new Refusal(
       409,
       'ResourceGroupDeletionBlocked',
-      `Deletion of resource group '${name}' failed as resources with identifiers '${busy.name}' could not be deleted: another operation (${busy.state}) is in progress.`,
+      `Deletion of resource group '${name}' failed as resources with identifiers '${busyCluster.name}' could not be deleted: another operation (${busyCluster.state}) is in progress.`,
       subscription.pace.retry_after,
     );
   }

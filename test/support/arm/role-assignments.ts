@@ -33,15 +33,15 @@ export function roleAssignmentRoutes(subscription: FakeSubscription, faults: Arm
     subscription.assignments.find((each) => sameName(each.scope, scope) && sameName(each.name, name));
 
   const refuseUnknownScope = (scope: string) => {
-    const known = [
+    const knownScopes = [
       `/subscriptions/${subscription.subscription_id}`,
       ...subscription.groups
-        .filter((group) => subscription.groupVisible(group))
+        .filter((group) => subscription.isGroupVisible(group))
         .map(({ name }) => subscription.groupId(name)),
       ...subscription.clusters.map((cluster) => subscription.clusterId(cluster)),
       ...subscription.foreign.map((each) => subscription.foreignId(each)),
     ];
-    if (known.some((each) => sameName(each, scope))) return;
+    if (knownScopes.some((each) => sameName(each, scope))) return;
     throw new Refusal(404, 'ResourceNotFound', `The scope '${scope}' was not found.`);
   };
 
@@ -108,12 +108,12 @@ export function roleAssignmentRoutes(subscription: FakeSubscription, faults: Arm
     return { status: 200, body: { value: value.map(wireAssignment) } };
   };
 
-  const all = ':scope*/providers/Microsoft.Authorization/roleAssignments';
-  const path = `${all}/:name`;
+  const allScopes = ':scope*/providers/Microsoft.Authorization/roleAssignments';
+  const path = `${allScopes}/:name`;
   return [
     { method: 'PUT', path, answer: put },
     { method: 'GET', path, answer: get },
     { method: 'DELETE', path, answer: erase },
-    { method: 'GET', path: all, answer: list },
+    { method: 'GET', path: allScopes, answer: list },
   ];
 }

@@ -28,10 +28,10 @@ export function router(routes: Route[]): (request: ArmRequest) => ArmAnswer | un
   return (request) => {
     for (const { route, pattern } of table) {
       if (route.method !== request.method) continue;
-      const matched = pattern.exec(request.path);
-      if (!matched) continue;
-      const decoded = Object.entries(matched.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)]);
-      return route.answer(request, Object.fromEntries(decoded));
+      const match = pattern.exec(request.path);
+      if (!match) continue;
+      const parameters = Object.entries(match.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)]);
+      return route.answer(request, Object.fromEntries(parameters));
     }
     return undefined;
   };

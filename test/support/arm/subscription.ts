@@ -166,17 +166,17 @@ export class FakeSubscription {
     return this.clusters.find((cluster) => sameName(cluster.group, group) && sameName(cluster.name, name));
   }
 
-  /** Once visible, a resource stays visible. */
+  /** Also records that a resource has become visible, because it then stays visible. */
   private isVisible(resource: Group | Cluster, phase: ArmPhase, pace: number): boolean {
     resource.visible ||= this.elapsed(resource.put_ms) >= this.seconds(phase, pace);
     return resource.visible;
   }
 
-  groupVisible(group: Group): boolean {
+  isGroupVisible(group: Group): boolean {
     return this.isVisible(group, 'group_visible', this.pace.group_visible);
   }
 
-  clusterVisible(cluster: Cluster): boolean {
+  isClusterVisible(cluster: Cluster): boolean {
     return this.isVisible(cluster, 'cluster_visible', this.pace.cluster_visible);
   }
 
@@ -197,17 +197,17 @@ export class FakeSubscription {
 
   /** Applies everything that is due: resources become visible, operations advance and finish. */
   settle(): void {
-    for (const group of this.groups) this.groupVisible(group);
-    for (const cluster of this.clusters) this.clusterVisible(cluster);
+    for (const group of this.groups) this.isGroupVisible(group);
+    for (const cluster of this.clusters) this.isClusterVisible(cluster);
     for (const operation of this.operations.values()) {
       if (operation.status !== 'InProgress') continue;
       const elapsed = this.elapsed(operation.began_ms);
       operation.advance?.(elapsed);
       if (elapsed < operation.seconds()) continue;
-      const refused = operation.finish();
+      const refusal = operation.finish();
       operation.ended_ms = this.clock.nowMs();
-      operation.status = refused ? 'Failed' : 'Succeeded';
-      if (refused) operation.error = { code: refused.code, message: refused.message };
+      operation.status = refusal ? 'Failed' : 'Succeeded';
+      if (refusal) operation.error = { code: refusal.code, message: refusal.message };
     }
   }
 

@@ -67,18 +67,20 @@ export function dockerFixture(engine: TestEngine, options: Partial<DockerDriverO
   const defaultSpec: DockerSpec = { image: engine.image, agent: 'image', network: 'host' };
   const open = () => createDockerDriver(driverSettings);
   const targets: EnsureTarget[] = [];
-  let silent: SilentListener | undefined;
+  let silentEngine: SilentListener | undefined;
   const targetOf = (owner: string, spec: Partial<DockerSpec> = {}) => {
     const target = newTarget(owner, { ...defaultSpec, ...spec });
     targets.push(target);
     return target;
   };
   const containersOf = (target: DriverTarget) => engine.containers(instanceLabels(target));
-  const running = async (target: DriverTarget) =>
+  const findRunning = async (target: DriverTarget) =>
     (await containersOf(target)).filter(({ State }) => State === 'running');
   const killMachine = async (target: DriverTarget) => {
-    for (const { Id } of await running(target)) await engine.call('POST', `/containers/${Id}/kill?signal=SIGKILL`);
-    await until('the killed container to exit', async () => ((await running(target)).length === 0 ? true : undefined));
+    for (const { Id } of await findRunning(target)) await engine.call('POST', `/containers/${Id}/kill?signal=SIGKILL`);
+    await until('the killed container to exit', async () =>
+      (await findRunning(target)).length === 0 ? true : undefined,
+    );
   };
   const createContainer = async (target: EnsureTarget) => {
     const { name, ...body } = containerOptions(driverSettings, target, dockerSpec(target.spec));
@@ -92,7 +94,7 @@ export function dockerFixture(engine: TestEngine, options: Partial<DockerDriverO
     target: targetOf,
     withSpec: (spec) => targetOf(installation_id, spec),
     containersOf,
-    machines: async (target) => (await running(target)).length,
+    machines: async (target) => (await findRunning(target)).length,
     killMachine,
     partialLaunches: [
       { name: 'a container without its files, never started', leave: createContainer },
@@ -115,12 +117,12 @@ export function dockerFixture(engine: TestEngine, options: Partial<DockerDriverO
     beforeProof: async () => {},
     async silence() {
       const path = join(tmpdir(), `${installation_id}.sock`);
-      silent = await silentListener({ path });
+      silentEngine = await silentListener({ path });
       driverSettings.docker_host = `unix://${path}`;
       for (const { state } of targets) if (state.docker_host) state.docker_host = driverSettings.docker_host;
     },
     async close() {
-      await silent?.close();
+      await silentEngine?.close();
       rmSync(join(tmpdir(), `${installation_id}.sock`), { force: true });
       for (const target of targets)
         for (const { Id } of await containersOf(target)) await engine.call('DELETE', `/containers/${Id}?force=true`);

@@ -69,7 +69,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
 
     const waitForExit = (fixture: DockerFixture, target: EnsureTarget) =>
       until('the container to exit', async () =>
-        (await fixture.open().observe(target)).state === 'exited' ? true : undefined,
+        (await fixture.open().inspect(target)).state === 'exited' ? true : undefined,
       );
 
     it('pulls an image that the engine does not have, and reports progress', async () => {
@@ -124,8 +124,8 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
         return outcome.outcome === 'wait' && outcome.error?.code === 'image_pull_failed' ? outcome : undefined;
       });
       expect(answer).toMatchObject({ outcome: 'wait', retry_seconds: 5, phase: 'pull_image' });
-      // The error stays in the answer while the next try runs, so that a deadline that passes then
-      // can name it.
+      // The error stays in the answer while the next pull runs, so that a deadline that passes in
+      // the meantime can name the error.
       for (let times = 0; times < 3; times++) {
         const next = await driver.ensure(target);
         // A busy engine may answer too late, which is a different code.
@@ -159,7 +159,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       const { target, done, ended } = handle(fixture, fixture.withSpec({ agent: 'mounted' }));
       await done('ensure');
       await waitForExit(fixture, target);
-      expect(await fixture.open().observe(target)).toMatchObject({ present: true, ready: false });
+      expect(await fixture.open().inspect(target)).toMatchObject({ present: true, ready: false });
       const diagnosis = await fixture.open().diagnose(target);
       expect(diagnosis).toMatchObject({ summary: 'the container exited with code 7', certain: true });
       expect(diagnosis.attachments[0]?.text).toContain('no licence');

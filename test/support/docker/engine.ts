@@ -42,7 +42,7 @@ export interface EngineProgram {
   name: string;
   /** Starts the process that listens on the socket. */
   launch(directory: string, socket: string): ChildProcess;
-  /** Resolves once the processes that a killed engine had started have exited. */
+  /** Cleans up after a killed engine, and waits for processes that end with the engine. */
   afterKill?(directory: string): Promise<void>;
 }
 
@@ -94,13 +94,13 @@ export async function startEngine({ name, launch, afterKill }: EngineProgram): P
   };
   const start = async () => {
     if (service) return;
-    const starting = launch(directory, socket);
-    service = starting;
-    starting.stderr?.pipe(createWriteStream(log, { flags: 'a' }));
+    const startedService = launch(directory, socket);
+    service = startedService;
+    startedService.stderr?.pipe(createWriteStream(log, { flags: 'a' }));
     await until(`${name} to answer`, async () => {
-      if (starting.exitCode !== null)
+      if (startedService.exitCode !== null)
         throw new Error(
-          `${name} exited with ${starting.exitCode} instead of serving:\n${lastLines(readFileSync(log, 'utf8'))}`,
+          `${name} exited with ${startedService.exitCode} instead of serving:\n${lastLines(readFileSync(log, 'utf8'))}`,
         );
       if (!existsSync(socket)) return undefined;
       return (await call('GET', '/_ping').catch(() => undefined))?.status === 200 ? true : undefined;

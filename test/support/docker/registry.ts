@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { archived } from '../../../src/base/files/tar.ts';
+import { createTar } from '../../../src/base/files/tar.ts';
 
 export interface Registry {
   /** The host and port, which serve plain HTTP. */
@@ -21,7 +21,7 @@ const digestOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes)
 const manifestType = 'application/vnd.docker.distribution.manifest.v2+json';
 
 function imageOf(file: Buffer) {
-  const tar = archived([{ name: 'filler', body: file }], new Date(0));
+  const tar = createTar([{ name: 'filler', body: file }], new Date(0));
   const layer = gzipSync(tar, { level: 0 });
   const { arch } = process;
   const architecture = arch === 'x64' ? 'amd64' : arch;

@@ -73,11 +73,11 @@ export function createAccount(images: string[], boots: Boots = {}) {
       if (attachment.instance === instance.id) attachments.delete(attachment.id);
   };
   const advance = (instance: FakeInstance) => {
-    const after = nextState[instance.state];
-    if (!after) return;
-    instance.state = after;
-    if (after === 'terminated') dispose(instance);
-    if (after === 'terminated' || after === 'stopped') boots.ended?.(instance);
+    const newState = nextState[instance.state];
+    if (!newState) return;
+    instance.state = newState;
+    if (newState === 'terminated') dispose(instance);
+    if (newState === 'terminated' || newState === 'stopped') boots.ended?.(instance);
   };
 
   const run = ({ fields, region }: Query): FakeInstance => {
@@ -126,15 +126,15 @@ export function createAccount(images: string[], boots: Boots = {}) {
     doom: (reason: string) => {
       nextFailure = reason;
     },
-    image: (id: string) => images.includes(id),
+    hasImage: (id: string) => images.includes(id),
     run,
-    named: findNamed,
+    findNamed,
     dispose,
     /**
      * Returns the instances in the query's region that match its ids or tags. Each advances by one
      * state after it was returned.
      */
-    look(query: Query): FakeInstance[] {
+    readInstances(query: Query): FakeInstance[] {
       const candidates =
         listOf(query.fields, 'InstanceId').length > 0 ? findNamed(query.fields) : [...instances.values()];
       const matches = candidates.filter((each) => each.region === query.region && hasAllTags(each.tags, query.fields));

@@ -28,10 +28,10 @@ type Action = (account: FakeAccount, query: Query) => string;
 const changeStates =
   (what: string, to: (instance: FakeInstance) => FakeInstance['state']): Action =>
   (account, { fields }) => {
-    const changes = account.named(fields).map((instance) => {
-      const before = instance.state;
+    const changes = account.findNamed(fields).map((instance) => {
+      const stateBefore = instance.state;
       instance.state = to(instance);
-      return { instanceId: instance.id, currentState: stateOf(instance.state), previousState: stateOf(before) };
+      return { instanceId: instance.id, currentState: stateOf(instance.state), previousState: stateOf(stateBefore) };
     });
     return responseXml(what, { instancesSet: changes });
   };
@@ -63,7 +63,7 @@ export const actions: Record<string, Action> = {
   RunInstances: (account, query) =>
     responseXml('RunInstances', { reservationId: 'r-1', instancesSet: [toXmlInstance(account.run(query))] }),
   DescribeInstances(account, query) {
-    const instances = account.look(query);
+    const instances = account.readInstances(query);
     const size = Number(query.fields.get('MaxResults') ?? 1000);
     const from = Number(query.fields.get('NextToken') ?? 0);
     const page = instances.slice(from, from + size);
@@ -97,13 +97,13 @@ export const actions: Record<string, Action> = {
   DeleteNetworkInterface: deleteAttachment('DeleteNetworkInterface', 'NetworkInterfaceId'),
   DescribeImages: (account, { fields }) =>
     responseXml('DescribeImages', {
-      imagesSet: account.image(fields.get('ImageId.1') ?? '')
+      imagesSet: account.hasImage(fields.get('ImageId.1') ?? '')
         ? [{ imageId: fields.get('ImageId.1') ?? '', rootDeviceName: '/dev/xvda' }]
         : [],
     }),
   DescribeInstanceStatus: (account, { fields }) =>
     responseXml('DescribeInstanceStatus', {
-      instanceStatusSet: account.named(fields).map((each) => ({
+      instanceStatusSet: account.findNamed(fields).map((each) => ({
         instanceId: each.id,
         instanceState: stateOf(each.state),
         systemStatus: { status: 'ok' },

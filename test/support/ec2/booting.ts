@@ -25,14 +25,14 @@ const whereIs = (program: string) => execFileSync('sh', ['-c', `command -v ${pro
 
 export function bootingMachines(): BootingMachines {
   const root = mkdtempSync(join(tmpdir(), 'slipway-ec2-'));
-  const running = new Map<string, ChildProcess>();
+  const processes = new Map<string, ChildProcess>();
   let node = true;
   let systemd = false;
 
   const diskOf = ({ id }: FakeInstance) => join(root, id);
-  const ended = ({ id }: FakeInstance) => {
-    const { pid } = running.get(id) ?? {};
-    running.delete(id);
+  const endProcessOf = ({ id }: FakeInstance) => {
+    const { pid } = processes.get(id) ?? {};
+    processes.delete(id);
     if (pid === undefined) return;
     try {
       process.kill(-pid, 'SIGKILL');
@@ -50,7 +50,7 @@ export function bootingMachines(): BootingMachines {
     addSystemd: () => {
       systemd = true;
     },
-    ended,
+    ended: endProcessOf,
     launched(instance) {
       const disk = diskOf(instance);
       const bin = join(disk, 'bin');
@@ -73,10 +73,10 @@ export function bootingMachines(): BootingMachines {
         stream.setEncoding('utf8').on('data', (text: string) => {
           instance.console += text;
         });
-      running.set(instance.id, machine);
+      processes.set(instance.id, machine);
     },
     close() {
-      for (const id of [...running.keys()]) ended({ id } as FakeInstance);
+      for (const id of [...processes.keys()]) endProcessOf({ id } as FakeInstance);
       if (existsSync(root)) rmSync(root, { recursive: true, force: true, maxRetries: 5 });
     },
   };

@@ -63,10 +63,10 @@ export async function ec2Fixture(): Promise<Ec2Fixture> {
     [...server.account.instances.values()].filter(
       ({ tags }) => tags[tagNames.node_instance_id] === target.node_instance_id,
     );
-  const running = (target: DriverTarget) =>
+  const findRunning = (target: DriverTarget) =>
     instancesOf(target).filter(({ state }) => state === 'pending' || state === 'running');
-  /** Requests the instance and ignores the answer. */
-  const requestOnly = async (target: EnsureTarget) => {
+  /** Calls `ensure` until the account has the instance, and does not wait until it runs. */
+  const requestInstance = async (target: EnsureTarget) => {
     const driver = open();
     for (let tries = 0; instancesOf(target).length === 0 && tries < 5; tries++) {
       const answer = await driver.ensure(target);
@@ -79,9 +79,9 @@ export async function ec2Fixture(): Promise<Ec2Fixture> {
     open,
     instancesOf,
     target: (installation_id) => newTarget(installation_id),
-    machines: async (target) => running(target).length,
+    machines: async (target) => findRunning(target).length,
     async killMachine(target) {
-      for (const instance of running(target)) {
+      for (const instance of findRunning(target)) {
         instance.state = 'stopped';
         instance.reason = 'Client.InstanceInitiatedShutdown: Instance initiated shutdown';
       }
@@ -90,7 +90,7 @@ export async function ec2Fixture(): Promise<Ec2Fixture> {
       {
         name: 'an instance that was launched and never recorded',
         async leave(target) {
-          await requestOnly(target);
+          await requestInstance(target);
           target.state = {};
         },
       },
@@ -98,13 +98,13 @@ export async function ec2Fixture(): Promise<Ec2Fixture> {
         name: 'an instance whose launch was never answered',
         async leave(target) {
           server.plant('RunInstances', { cut: 'after' }, 1);
-          await requestOnly(target);
+          await requestInstance(target);
         },
       },
       {
         name: 'a running instance that was launched with other parameters',
         async leave(target) {
-          await requestOnly(target);
+          await requestInstance(target);
           target.state = {};
           target.bootstrap.deadline_at = '2100-01-01T00:05:00Z';
         },
@@ -112,14 +112,14 @@ export async function ec2Fixture(): Promise<Ec2Fixture> {
       {
         name: 'an instance that was stopped from outside',
         async leave(target) {
-          await requestOnly(target);
-          for (const instance of running(target)) instance.state = 'stopped';
+          await requestInstance(target);
+          for (const instance of findRunning(target)) instance.state = 'stopped';
         },
       },
       {
         name: 'a volume left behind by its instance, and the record of a launch',
         async leave(target) {
-          await requestOnly(target);
+          await requestInstance(target);
           for (const attachment of server.account.attachments.values()) {
             if (attachment.tags[tagNames.node_instance_id] === target.node_instance_id && attachment.kind === 'volume')
               attachment.instance = null;

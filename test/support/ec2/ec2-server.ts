@@ -6,8 +6,9 @@ import { actions } from './actions.ts';
 import { Ec2Refusal, type Query, readQuery, responseXml } from './query.ts';
 
 /**
- * How the next requests of an action fail. They are refused, disconnected before or after they take
- * effect, or never answered. A list can also be answered as if it were empty.
+ * How the next requests of an action fail. `refuse` answers with an error, `cut` disconnects before
+ * or after the effect, `body` sends this answer, `hang` never answers, and `unlisted` answers as if
+ * no instance existed.
  */
 export type Fault =
   | { refuse: string; message?: string; status?: number }
@@ -36,10 +37,10 @@ export async function startEc2(boots: Boots = {}): Promise<Ec2Server> {
   const account = createAccount([someImage], boots);
   const queries: Query[] = [];
   let page: number | null = null;
-  const planted = new Map<string, { fault: Fault; remaining: number }>();
+  const plantedFaults = new Map<string, { fault: Fault; remaining: number }>();
 
   const faultFor = (action: string): Fault | null => {
-    const entry = planted.get(action) ?? planted.get('*');
+    const entry = plantedFaults.get(action) ?? plantedFaults.get('*');
     if (!entry || entry.remaining <= 0) return null;
     entry.remaining--;
     return entry.fault;
@@ -80,8 +81,8 @@ export async function startEc2(boots: Boots = {}): Promise<Ec2Server> {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     account,
     queries,
-    plant: (action, fault, times = Number.POSITIVE_INFINITY) => planted.set(action, { fault, remaining: times }),
-    heal: () => planted.clear(),
+    plant: (action, fault, times = Number.POSITIVE_INFINITY) => plantedFaults.set(action, { fault, remaining: times }),
+    heal: () => plantedFaults.clear(),
     pageSize: (max) => {
       page = max;
     },

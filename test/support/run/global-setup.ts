@@ -31,7 +31,7 @@ const hasRoom = (path: string) => {
 const runsDirectory = () => (hasRoom(memoryDirectory) ? memoryDirectory : tmpdir());
 
 /**
- * The address of a PostgreSQL that somebody else started for this run, such as an older version
+ * The URL of a PostgreSQL that another program started for this run, such as an older version
  * (test/outsiders/postgresql.test.ts).
  */
 const externalUrl = process.env.SLIPWAY_TEST_POSTGRES_URL;

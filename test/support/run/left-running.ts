@@ -5,22 +5,22 @@
 const key = Symbol.for('slipway.test.left-running');
 type Stop = () => Promise<void>;
 
-function running(): Set<Stop> {
+function runningServices(): Set<Stop> {
   // Kept on globalThis, because a file that mocks modules loads this one twice.
-  const process = globalThis as { [key]?: Set<Stop> };
-  process[key] ??= new Set();
-  return process[key];
+  const globals = globalThis as { [key]?: Set<Stop> };
+  globals[key] ??= new Set();
+  return globals[key];
 }
 
 /** Registers a stop function and returns it wrapped, so that it runs only once. */
 export function registerStop(stop: Stop): Stop {
   const once = async () => {
-    if (running().delete(once)) await stop();
+    if (runningServices().delete(once)) await stop();
   };
-  running().add(once);
+  runningServices().add(once);
   return once;
 }
 
 export async function stopLeftovers(): Promise<void> {
-  for (const stop of running()) await stop();
+  for (const stop of runningServices()) await stop();
 }

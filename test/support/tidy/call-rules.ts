@@ -132,9 +132,11 @@ const buildsStatusUpdate = new RegExp(`updateTable\\(['"\`]${guardedTables}\\b[^
 
 function writesAStatus(source: SourceFile): string[] {
   const texts = source.path.endsWith('.sql') ? [source.text] : stringsOf(source);
-  const found = texts.filter((text) => writesStatus.some((pattern) => pattern.test(text)));
-  const built = buildsStatusUpdate.test(source.text) ? ['a query that is built'] : [];
-  return [...found, ...built].map((text) => `writes a status outside store/transitions: ${text.trim().split('\n')[0]}`);
+  const statusWrites = texts.filter((text) => writesStatus.some((pattern) => pattern.test(text)));
+  const builtQueries = buildsStatusUpdate.test(source.text) ? ['a query built from parts'] : [];
+  return [...statusWrites, ...builtQueries].map(
+    (text) => `writes a status outside store/transitions: ${text.trim().split('\n')[0]}`,
+  );
 }
 
 const isQuery = (path: string) =>
@@ -180,13 +182,13 @@ const onlyTransitions: Rule = {
 const statusChanges = ['transition', 'moveAllocations'];
 
 function ignoresAnOutcome(source: SourceFile): string[] {
-  const ignored = [
+  const ignoredOutcomes = [
     ...nodesOf(source, 'ExpressionStatement').map((node) => child(node, 'expression')),
     ...nodesOf(source, 'UnaryExpression')
       .filter((node) => node.operator === 'void')
       .map((node) => child(node, 'argument')),
   ];
-  return ignored.flatMap((expression) => {
+  return ignoredOutcomes.flatMap((expression) => {
     const call = expression?.type === 'AwaitExpression' ? child(expression, 'argument') : expression;
     const name = call?.type === 'CallExpression' ? calleeName(call) : '';
     return statusChanges.includes(name) ? [`ignores the outcome of ${name}; pass it to requireMoved`] : [];

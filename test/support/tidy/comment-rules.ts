@@ -1,7 +1,7 @@
 /** Rules about the wording of comments, and about vague names. */
 import { eachFile, file, isCode, isGenerated, nodesOf, parse, type Rule, type SourceFile } from './source.ts';
 
-/** `meant` is a field of the wire contract in these files. */
+/** No rule of this file applies here, because `meant` is a field of the wire contract. */
 const exempt = [
   'src/api/routes/find.ts',
   'src/contract/fleet/find.ts',
@@ -30,7 +30,7 @@ const narrowComments: Rule = {
   fine: [file('scripts/test/a.ts', `// ${'word '.repeat(19)}\nconst a = '${'word '.repeat(30)}';\n`)],
 };
 
-/** A sentence that begins so hides who does what. */
+/** A sentence that begins with one of these words hides who does what. */
 const riddles = /(?:^|[.!?:]\s+)(whoever|whomever|whose|who|what|that which|nobody|let no)\b/gi;
 
 const sentencesOf = (comment: string) =>

@@ -3,10 +3,10 @@ import { posix } from 'node:path';
 import { eachFile, file, type Rule, type SourceFile } from './source.ts';
 
 /** Generated from texts in the code, so a violation would have to be fixed there. */
-const generated = ['docs/glossary.md', 'docs/reference/api.md', 'docs/reference/cli.md'];
+const generatedPages = ['docs/glossary.md', 'docs/reference/api.md', 'docs/reference/cli.md'];
 
 const isPage = (path: string) =>
-  !generated.includes(path) &&
+  !generatedPages.includes(path) &&
   (/^(README|ARCHITECTURE|CONTRIBUTING|AGENTS)\.md$/.test(path) ||
     (path.startsWith('docs/') && path.endsWith('.md')) ||
     /^(src|console\/src|bench|scripts)\/(.*\/)?README\.md$/.test(path));
@@ -74,10 +74,10 @@ const shortParagraphs: Rule = {
   ],
 };
 
-/** A sentence that begins so hides who does what. */
+/** A sentence that begins with one of these words hides who does what. */
 const riddle = /(?:^|[.!?:]\s+)(?:whoever|whomever|whose|who|what(?!-if)|that which|nobody|let no)\b[^.!?:]*/gi;
 
-/** A question in a cell or a heading of a table is no riddle. */
+/** A block that is one question, such as a cell of a table, is no riddle. */
 const isQuestion = (text: string) => /^[^.]*\?$/.test(text.trim());
 
 const plainSentences: Rule = {

@@ -28,10 +28,10 @@ const meaninglessNames = /(^|[-./])(utils?|helpers?|commons?|managers?|misc)([-.
 const meaningfulNames: Rule = {
   name: 'no meaningless file names, and no barrels',
   check: eachFile(isCode, ({ path }) => {
-    const wrong = [];
-    if (meaninglessNames.test(path)) wrong.push('has a name that does not say what it is');
-    if (/(^|\/)index\.(ts|tsx|mjs)$/.test(path)) wrong.push('is a barrel');
-    return wrong;
+    const problems = [];
+    if (meaninglessNames.test(path)) problems.push('has a name that does not say what it is');
+    if (/(^|\/)index\.(ts|tsx|mjs)$/.test(path)) problems.push('is a barrel');
+    return problems;
   }),
   broken: [
     'src/store/utils.ts',
@@ -51,7 +51,7 @@ const kebabCase: Rule = {
   check: eachFile(isCode, ({ path }) => {
     const name = path.split('/').at(-1) ?? '';
     const fits = fileName.test(name) || componentName.test(name);
-    return fits ? [] : ['is not named as the others are'];
+    return fits ? [] : ['is named neither in kebab-case nor, as a component, in PascalCase'];
   }),
   broken: ['src/store/nodeRules.ts', 'src/store/node_rules.ts', 'console/src/fleetPage.tsx'].map((path) => [
     file(path, ''),

@@ -1,4 +1,4 @@
-/** Rules about folders: small folders, a README for each part of src, and links that work. */
+/** Rules about folders: small folders, a README for each folder of src, and links that work. */
 import { posix } from 'node:path';
 import { eachFile, file, type Rule, type SourceFile, type Violation } from './source.ts';
 
@@ -29,7 +29,7 @@ function largeFolders(files: SourceFile[]): Violation[] {
   return [...foldersOf(files)]
     .map(([path, entries]) => ({ path, size: [...entries].filter((entry) => !isReadme(entry)).length }))
     .filter(({ path, size }) => size > maxEntries && !Object.hasOwn(mayHoldMore, path))
-    .map(({ path, size }) => ({ path, what: `has ${size} entries; the most is ${maxEntries}` }));
+    .map(({ path, size }) => ({ path, what: `has ${size} entries; the limit is ${maxEntries}` }));
 }
 
 const manyFiles = (folder: string, count: number) =>
@@ -55,8 +55,10 @@ const readmes: Rule = {
   name: 'each folder directly under src has a README',
   check: (files) => {
     const paths = new Set(files.map(({ path }) => path));
-    const parts = [...foldersOf(files).keys()].filter((path) => /^src\/[^/]+$/.test(path));
-    return parts.filter((path) => !paths.has(`${path}/README.md`)).map((path) => ({ path, what: 'has no README.md' }));
+    const folders = [...foldersOf(files).keys()].filter((path) => /^src\/[^/]+$/.test(path));
+    return folders
+      .filter((path) => !paths.has(`${path}/README.md`))
+      .map((path) => ({ path, what: 'has no README.md' }));
   },
   broken: [[file('src/store/a.ts', '')], [file('src/store/pg/a.ts', ''), file('src/store/pg/README.md', '')]],
   fine: [file('src/store/a.ts', ''), file('src/store/README.md', ''), file('src/main.ts', ''), file('bench/a.ts', '')],
@@ -66,23 +68,25 @@ const namedIn = (text: string): string[] =>
   [...text.matchAll(/`([\w./-]+(?:\.ts|\/))`/g)].map(([, name = '']) => name.replace(/\/$/, ''));
 
 const exactReadmes: Rule = {
-  name: 'READMEs of src name only what exists, and those of a part name every room',
+  name: 'READMEs in src name only what exists, and those directly under src name every subfolder',
   check: (files) => {
     const folders = foldersOf(files);
-    const known = new Set([...files.map(({ path }) => path), ...folders.keys()]);
+    const knownPaths = new Set([...files.map(({ path }) => path), ...folders.keys()]);
     const inSrc = (path: string) => path.startsWith('src/') && isReadme(path);
     return eachFile(inSrc, ({ path, text }) => {
       const folder = posix.dirname(path);
-      const isPart = posix.dirname(folder) === 'src';
+      const isDirectlyInSrc = posix.dirname(folder) === 'src';
       const named = namedIn(text);
-      const gone = named.filter((name) => ![folder, 'src', '.'].some((from) => known.has(posix.join(from, name))));
-      const rooms = [...(isPart ? (folders.get(folder) ?? []) : [])]
+      const missingNames = named.filter(
+        (name) => ![folder, 'src', '.'].some((from) => knownPaths.has(posix.join(from, name))),
+      );
+      const subfolders = [...(isDirectlyInSrc ? (folders.get(folder) ?? []) : [])]
         .filter((entry) => folders.has(entry))
         .map((entry) => posix.basename(entry));
-      const missing = rooms.filter((room) => room !== 'testing' && !named.includes(room));
+      const missingSubfolders = subfolders.filter((subfolder) => subfolder !== 'testing' && !named.includes(subfolder));
       return [
-        ...gone.map((name) => `names ${name}, which is not there`),
-        ...missing.map((room) => `leaves out ${room}/`),
+        ...missingNames.map((name) => `names ${name}, which is not there`),
+        ...missingSubfolders.map((subfolder) => `leaves out ${subfolder}/`),
       ];
     })(files);
   },
@@ -105,19 +109,19 @@ const isImage = /\.(png|jpg|jpeg|gif|svg)$/;
 
 /** The files and folders that a page links to, as paths from the root. */
 function linksOf({ path, text }: SourceFile): string[] {
-  const written = [...text.matchAll(/\]\(([^)#\s]+)(?:#[^)\s]*)?\)/g)].map(([, target = '']) => target);
-  return written
+  const targets = [...text.matchAll(/\]\(([^)#\s]+)(?:#[^)\s]*)?\)/g)].map(([, target = '']) => target);
+  return targets
     .filter((target) => !/^[a-z]+:|^\//.test(target) && !isImage.test(target))
     .map((target) => posix.join(posix.dirname(path), target).replace(/\/$/, ''));
 }
 
 const deadLinks = (files: SourceFile[]): Violation[] => {
-  const known = new Set([...files.map(({ path }) => path), ...foldersOf(files).keys()]);
+  const knownPaths = new Set([...files.map(({ path }) => path), ...foldersOf(files).keys()]);
   return eachFile(
     (path) => path.endsWith('.md'),
     (page) =>
       linksOf(page)
-        .filter((target) => !known.has(target))
+        .filter((target) => !knownPaths.has(target))
         .map((target) => `links to ${target}, which is not there`),
   )(files);
 };

@@ -47,6 +47,7 @@ const mayImport: Record<string, Allowed> = {
   doctor: { any: ['contract'] },
   agent: { any: ['lifecycle', 'contract', 'doctor'] },
   relay: { any: ['contract'] },
+  backup: { any: ['lifecycle', 'contract', 'store', 'engine', 'operations/runtime/start-failure.ts'] },
   // Loading the validators takes longer than most commands.
   cli: { any: ['lifecycle', 'doctor', ...contractWithoutSchemas], types: ['contract'] },
   // The typed client and the masks carry no schema, so the console may run them. The rest of the
@@ -54,7 +55,6 @@ const mayImport: Record<string, Allowed> = {
   console: { any: ['lifecycle', 'contract/client.ts', 'contract/pool-fields/masked.ts'], types: ['contract'] },
 };
 
-/** The composition root. */
 const isCompositionRoot = (path: string) => path === 'src/main.ts' || path.startsWith('src/server/');
 
 const within = (path: string, place: string) => path === place || path.startsWith(`${place}/`);
@@ -69,8 +69,8 @@ function forbidden(folder: string, allowed: Allowed, { target, typeOnly }: Impor
   if (target.startsWith('console/')) return folder !== 'console';
   if (!target.startsWith('src/') || isTest(target)) return true;
   const inside = target.slice('src/'.length);
-  const open = [folder, 'base', ...allowed.any, ...(typeOnly ? (allowed.types ?? []) : [])];
-  return !open.some((place) => within(inside, place));
+  const allowedPlaces = [folder, 'base', ...allowed.any, ...(typeOnly ? (allowed.types ?? []) : [])];
+  return !allowedPlaces.some((place) => within(inside, place));
 }
 
 function wrongImports(source: SourceFile): string[] {
@@ -143,30 +143,36 @@ const concreteDrivers: Rule = {
   ],
 };
 
-const entryPoints = ['src/main.ts', 'src/cli/main.ts', 'src/agent/main.ts', 'src/relay/main.ts'];
+const entryPoints = [
+  'src/main.ts',
+  'src/server/upgrade.ts',
+  'src/cli/main.ts',
+  'src/agent/main.ts',
+  'src/relay/main.ts',
+  'src/backup/main.ts',
+];
 
-/** Files that only the tests and the simulator use, on purpose. */
+/** Files that only tests and benchmarks use, on purpose. */
 const checkers = [
   'src/base/virtual-clock.ts',
   'src/engine/virtual-engine.ts',
   'src/lifecycle/model/model-checker.ts',
   'src/store/history/projection.ts',
-  'src/store/schema-dump.ts',
 ];
-const madeForTests = (path: string) => checkers.includes(path) || /[/-](conformance|testing)(\/|\.ts$)/.test(path);
+const isMadeForTests = (path: string) => checkers.includes(path) || /[/-](conformance|testing)(\/|\.ts$)/.test(path);
 
 const isConsole = (path: string) => path.startsWith('console/src/');
 
 function reachedFrom(starts: string[], code: Map<string, SourceFile>): Set<string> {
-  const reached = new Set<string>();
+  const reachedPaths = new Set<string>();
   const waiting = [...starts];
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
     const source = code.get(path);
-    if (!source || reached.has(path)) continue;
-    reached.add(path);
+    if (!source || reachedPaths.has(path)) continue;
+    reachedPaths.add(path);
     waiting.push(...importsOf(source).map(({ target }) => target));
   }
-  return reached;
+  return reachedPaths;
 }
 
 const codeIn = (files: SourceFile[]) =>
@@ -175,14 +181,14 @@ const codeIn = (files: SourceFile[]) =>
 function deadFiles(files: SourceFile[]): Violation[] {
   const code = codeIn(files);
   const paths = [...code.keys()];
-  const starts = paths.filter((path) => entryPoints.includes(path) || madeForTests(path) || isConsole(path));
-  const reached = reachedFrom(starts, code);
+  const starts = paths.filter((path) => entryPoints.includes(path) || isMadeForTests(path) || isConsole(path));
+  const reachedPaths = reachedFrom(starts, code);
   return [
     ...entryPoints
       .filter((path) => !code.has(path))
       .map((path) => ({ path, what: 'is an entry point and is not there' })),
     ...paths
-      .filter((path) => path.startsWith('src/') && isProduct(path) && !reached.has(path))
+      .filter((path) => path.startsWith('src/') && isProduct(path) && !reachedPaths.has(path))
       .map((path) => ({ path, what: 'is not reached from any entry point' })),
   ];
 }

@@ -35,7 +35,7 @@ export const eachFile =
     files.filter(({ path }) => applies(path)).flatMap((file) => wrong(file).map((what) => ({ path: file.path, what })));
 
 export const isCode = (path: string) => /\.(ts|tsx|mjs)$/.test(path) && !path.endsWith('.d.mts');
-export const isTest = (path: string) => /\.test\.tsx?$/.test(path) || /^(test|bench|sim)\//.test(path);
+export const isTest = (path: string) => /\.test\.tsx?$/.test(path) || /^(test|bench)\//.test(path);
 export const isGenerated = (path: string) => path.includes('.generated.');
 /** Code that runs in production, on the server or in the browser. */
 export const isProduct = (path: string) => isCode(path) && /^(src|console\/src)\//.test(path) && !isTest(path);
@@ -56,18 +56,18 @@ interface Parsed {
   comments: string[];
 }
 
-const parsed = new WeakMap<SourceFile, Parsed>();
+const parsedFiles = new WeakMap<SourceFile, Parsed>();
 
 export function parse(source: SourceFile): Parsed {
-  const known = parsed.get(source);
-  if (known) return known;
+  const knownParse = parsedFiles.get(source);
+  if (knownParse) return knownParse;
   const result = parseSync(source.path, source.text);
   if (result.errors.length > 0) throw new Error(`${source.path} does not parse: ${result.errors[0]?.message}`);
   const nodes: SyntaxNode[] = [];
   collect(result.program, nodes);
-  const fresh = { nodes, comments: result.comments.map(({ value }) => value) };
-  parsed.set(source, fresh);
-  return fresh;
+  const newParse = { nodes, comments: result.comments.map(({ value }) => value) };
+  parsedFiles.set(source, newParse);
+  return newParse;
 }
 
 function collect(value: unknown, into: SyntaxNode[]): void {
@@ -91,12 +91,12 @@ export const textOf = (source: SourceFile, node: SyntaxNode): string => source.t
 
 /** Every string in the code; each placeholder of a template becomes `?`. */
 export function stringsOf(source: SourceFile): string[] {
-  const plain = nodesOf(source, 'Literal').flatMap(({ value }) => (typeof value === 'string' ? [value] : []));
+  const literals = nodesOf(source, 'Literal').flatMap(({ value }) => (typeof value === 'string' ? [value] : []));
   const templates = nodesOf(source, 'TemplateLiteral').map((node) => {
     const parts = Array.isArray(node.quasis) ? node.quasis.filter(isNode) : [];
     return parts.map((part) => textOf(source, part).replace(/^[`}]|(\$\{|`)$/g, '')).join('?');
   });
-  return [...plain, ...templates];
+  return [...literals, ...templates];
 }
 
 export interface Import {
@@ -119,19 +119,19 @@ const importers = [
  * run.
  */
 export function importsOf(source: SourceFile): Import[] {
-  const written = nodesOf(source, ...importers).flatMap((node) => {
+  const imports = nodesOf(source, ...importers).flatMap((node) => {
     const name = child(node, 'source')?.value;
     const typeOnly = node.type === 'TSImportType' || node.importKind === 'type' || node.exportKind === 'type';
     return typeof name === 'string' ? [{ name, typeOnly }] : [];
   });
-  const named = nodesOf(source, 'NewExpression')
+  const urlImports = nodesOf(source, 'NewExpression')
     .filter((node) => child(node, 'callee')?.name === 'URL' && textOf(source, node).includes('import.meta.url'))
     .flatMap((node) => {
       const first: unknown = Array.isArray(node.arguments) ? node.arguments[0] : undefined;
       const name = isNode(first) ? first.value : undefined;
       return typeof name === 'string' && isCode(name) ? [{ name, typeOnly: false }] : [];
     });
-  return [...written, ...named].map(({ name, typeOnly }) =>
+  return [...imports, ...urlImports].map(({ name, typeOnly }) =>
     name.startsWith('.')
       ? { target: posix.normalize(posix.join(posix.dirname(source.path), name)), own: true, typeOnly }
       : { target: name, own: false, typeOnly },

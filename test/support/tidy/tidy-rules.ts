@@ -1,6 +1,6 @@
 /**
  * All house rules that can be checked automatically. Each rule has examples: sets of files that
- * violate it. The test shows that the rule finds each violation.
+ * violate it. The test shows that the rule finds a violation in each set.
  */
 import { callRules } from './call-rules.ts';
 import { commentRules } from './comment-rules.ts';

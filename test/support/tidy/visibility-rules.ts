@@ -1,6 +1,6 @@
 /**
- * Tenancy fails closed: every read takes a Visibility, which one file derives from the token and
- * one file turns into SQL.
+ * Every read requires a Visibility. One file derives it from the token, and one file turns it into
+ * SQL.
  */
 import {
   child,
@@ -55,8 +55,8 @@ const onePredicateFile: Rule = {
 
 /**
  * API code that names a visibility instead of passing on its caller's:
- * - auth.ts derives the caller's from its token
- * - requested-action.ts names the target of a refused call in evidence, whose readers are filtered
+ * - auth.ts derives the visibility of the caller from its token
+ * - refused-action.ts names the target of a refused call in evidence, whose readers are filtered
  * - live-feed.ts and progress-ticks.ts read once for all streams; stream-events.ts filters for
  *   each
  * - checkup.ts reads a node that was shown to the caller, or on which the calling agent runs
@@ -140,7 +140,7 @@ function standsForVisibility(source: SourceFile): string[] {
       isTenant(child(node, 'property')) &&
       /(?:^|\.)(?:person|caller)(?:\(\))?$/.test(textOf(source, child(node, 'object') ?? node)),
   );
-  const found = [...properties, ...parameters, ...defaults, ...reads].map(
+  const suspects = [...properties, ...parameters, ...defaults, ...reads].map(
     (node) => `${textOf(source, node)} stands for what a caller may see; take a Visibility`,
   );
   // Code must compare with 'fleet', so that an unknown kind is restricted.
@@ -148,7 +148,7 @@ function standsForVisibility(source: SourceFile): string[] {
     .map((node) => textOf(source, node))
     .filter((text) => /^(?:[\w.()]+\.)?visibility\.kind [!=]== 'tenant'$/.test(text))
     .map((text) => `${text}: compare with 'fleet' instead`);
-  return [...found, ...openByDefault];
+  return [...suspects, ...openByDefault];
 }
 
 const noNullableTenant: Rule = {

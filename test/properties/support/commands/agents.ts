@@ -102,7 +102,7 @@ export const enrollmentTokenOf = (
   { fixture }: CommandContext,
   { pool, node_id }: NodeView,
   node_instance_id: NodeInstanceId,
-): string => fixture.installation.enrollmentToken({ pool, node_id, node_instance_id });
+): string => fixture.installation.signEnrollmentToken({ pool, node_id, node_instance_id });
 
 export async function registerAgain(context: CommandContext, instance: NodeInstanceId): Promise<string> {
   const credential = context.credentials.get(instance) ?? 'swc_never_given';
@@ -172,7 +172,7 @@ async function runTask(
       const ids = { correlation_id: null, allocation_id: null, workflow_id: null };
       await queueTask(tx, { ...task, ...ids, expires_at: secondsLater(moment, 60) }, moment);
     }
-    const task = await leaseNext(tx, node_instance_id, moment, false);
+    const task = await leaseNext(tx, node_instance_id, moment, 'all');
     if (!task || draw > 0.8) return task ? 'leases a task and does not finish it' : 'has no task';
     const status = draw < 0.7 ? 'succeeded' : 'failed';
     return `task ${status}: ${await answerTask(tx, task.task_id, node_instance_id, { status }, moment)}`;

@@ -188,7 +188,7 @@ export function choose(turn: Turn): CommandName {
   return pickWeighted({ ...machineWeights(turn), ...allocationWeights(turn) }, draws.command);
 }
 
-/** Returns the machine that a draw selects. Few draws select among retired machines too. */
+/** Returns the machine that a draw selects, seldom a retired one while others live. */
 export function pickMachine(nodes: Turn['nodes'], draw: number): Turn['node'] {
   const liveNodes = nodes.filter(({ status }) => status !== 'retired');
   if (nodes.length === 0) return undefined;

@@ -29,5 +29,5 @@ export async function allowRefusal(work: () => Promise<string>): Promise<string>
   }
 }
 
-export const chunked = <T>(list: readonly T[], size: number): T[][] =>
+export const splitIntoChunks = <T>(list: readonly T[], size: number): T[][] =>
   Array.from({ length: Math.ceil(list.length / size) }, (_, chunk) => list.slice(chunk * size, (chunk + 1) * size));

@@ -9,14 +9,14 @@ import { assignNode } from '../../../../src/operations/provision/assign-node.ts'
 import { requestRelease } from '../../../../src/operations/release/release-requests.ts';
 import { requestAllocation, requestRetry } from '../../../../src/operations/requests.ts';
 import { createInstance, fenceInstance } from '../../../../src/store/agents/instances.ts';
-import { operationRow } from '../../../../src/store/operations/operations.ts';
+import { readOperationRow } from '../../../../src/store/operations/operations.ts';
 import { lockNode } from '../../../../src/store/rows/nodes.ts';
 import { currentPool, type PoolRow } from '../../../../src/store/rows/pools.ts';
 import { createNode, transition } from '../../../../src/store/transitions/node-transition.ts';
 import { joinSecret } from '../pools.ts';
 import { machineName, type NodeView, type Turn } from '../views.ts';
 import { joinPoolMachines, registerAgent, reportReady } from './agents.ts';
-import { allowRefusal, type CommandContext, chunked, mustHave } from './command-context.ts';
+import { allowRefusal, type CommandContext, mustHave, splitIntoChunks } from './command-context.ts';
 import { caller, replaceInstances, servicesOf } from './operators.ts';
 import { endOperation, isReleasable, nodeOf, pickWhere, prove } from './releases.ts';
 
@@ -28,7 +28,7 @@ export async function createNodes({ fixture }: CommandContext, turns: Turn[]): P
   const pools = new Map<string, PoolRow>();
   for (const { sequence } of turns)
     if (!pools.has(sequence.pool)) pools.set(sequence.pool, mustHave(await currentPool(fixture.db, sequence.pool)));
-  for (const chunk of chunked(turns, batchSize))
+  for (const chunk of splitIntoChunks(turns, batchSize))
     await fixture.db.transaction(async (tx) => {
       for (const { sequence, draws, log } of chunk) {
         const { pool, index, life, digit } = sequence;
@@ -48,7 +48,7 @@ export async function createNodes({ fixture }: CommandContext, turns: Turn[]): P
         const by = life === 'agentless' ? ('node-provision' as const) : ('node-create' as const);
         const cause = { by, reason: 'for a test', allocation_id: null };
         await createNode(tx, newNode, document, cause, now(clock), environment);
-        const enrollment_token = installation.enrollmentToken({ pool, ...ids });
+        const enrollment_token = installation.signEnrollmentToken({ pool, ...ids });
         await createInstance(tx, { ...ids, enrollment_token }, now(clock));
         log(`created as ${ids.node_instance_id} in ${pool}`);
       }
@@ -61,16 +61,16 @@ async function assign(context: CommandContext, turn: Turn): Promise<string> {
   const allocation = pickWhere(turn.allocations, turn.draws.subject, ({ provision }) => provision !== null);
   return allowRefusal(() =>
     fixture.db.transaction(async (tx) => {
-      const operation = mustHave(await operationRow(tx, allocation.provision ?? '', 'for update'));
+      const operation = mustHave(await readOperationRow(tx, allocation.provision ?? '', 'for update'));
       if (operation.status !== 'queued') return 'assign: the operation was cancelled';
       const failedNode = nodeOf(turn, allocation);
       // A retry first tears down the failed instance and proves it gone.
       if (operation.params.retry && failedNode?.status === 'failed' && turn.sequence.life === 'launch-pool') {
         // Lock the node before its instance. The rule that ends the rescue window locks in this
         // order too; another order could deadlock with it.
-        const locked = await lockNode(tx, failedNode.node_id);
+        const lockedNode = await lockNode(tx, failedNode.node_id);
         // Check again under the lock: the node may have been rescued meanwhile.
-        if (locked?.status === 'failed') {
+        if (lockedNode?.status === 'failed') {
           const fence = { reason: 'retry requested', revoke: true };
           await fenceInstance(tx, failedNode.node_instance_id, fence, moment);
           await prove(tx, moment, 'absent', [failedNode]);
@@ -99,7 +99,7 @@ async function moveIn(context: CommandContext, turn: Turn): Promise<string> {
   const services = servicesOf(context);
   const { workflow_id } = await requestAllocation(services, { pool }, caller());
   return fixture.db.transaction(async (tx) => {
-    const operation = mustHave(await operationRow(tx, workflow_id, 'for update'));
+    const operation = mustHave(await readOperationRow(tx, workflow_id, 'for update'));
     const result = await assignNode(tx, services, operation, now(fixture.clock));
     await endOperation(tx, workflow_id, 'succeeded', now(fixture.clock));
     return `two machines joined and are ready; one is assigned: ${JSON.stringify(result)}`;
@@ -138,7 +138,7 @@ export const requests = {
 export async function proveGone(context: CommandContext, turns: Turn[]): Promise<void> {
   const { fixture } = context;
   const moment = now(fixture.clock);
-  for (const chunk of chunked(turns, batchSize))
+  for (const chunk of splitIntoChunks(turns, batchSize))
     await fixture.db.transaction(async (tx) => {
       await prove(
         tx,

@@ -14,7 +14,7 @@ import { transition } from '../../../../src/store/transitions/node-transition.ts
 import { modelEdges } from '../model.ts';
 import { pickAt } from '../random.ts';
 import type { Turn } from '../views.ts';
-import { allowRefusal, type CommandContext, chunked, mustHave } from './command-context.ts';
+import { allowRefusal, type CommandContext, mustHave, splitIntoChunks } from './command-context.ts';
 
 export const actor = { kind: 'token', id: 'tok_test', name: 'tester' };
 export const caller = () => ({
@@ -43,10 +43,10 @@ export const operators = {
   'apply-held': (context: CommandContext, turn: Turn) => act(context, turn, 'apply-held-verdict'),
   retire: (context: CommandContext, { node }: Turn) =>
     context.fixture.db.transaction(async (tx) => {
-      const locked = mustHave(await lockNode(tx, mustHave(node).node_id));
+      const lockedNode = mustHave(await lockNode(tx, mustHave(node).node_id));
       const cause = { by: 'retire' as const, reason: 'no longer wanted', actor };
-      const moved = await retireIn(tx, servicesOf(context), locked, cause, now(context.fixture.clock));
-      return `retire: ${moved ? 'teardown started' : 'refused'}`;
+      const outcome = await retireIn(tx, servicesOf(context), lockedNode, cause, now(context.fixture.clock));
+      return `retire: ${outcome ? 'teardown started' : 'refused'}`;
     }),
 };
 
@@ -102,7 +102,7 @@ export async function runTransitionMoves(
   chosen: { turn: Turn; name: TransitionMoveName }[],
 ): Promise<void> {
   const { fixture } = context;
-  for (const chunk of chunked(chosen, batchSize)) {
+  for (const chunk of splitIntoChunks(chosen, batchSize)) {
     const moves = chunk.map(({ turn, name }): NodeMove => {
       const move: ReturnType<Move> = transitionMoves[name](turn);
       return {
@@ -152,12 +152,12 @@ export async function replaceInstances(
   const replacedTurns: Turn[] = [];
   for (const [index, { node, node_instance_id }] of replacements.entries()) {
     const turn = mustHave(turns[index]);
-    const moved = outcomes[index]?.moved ?? false;
-    turn.log(`${by} as a new instance: ${moved ? node_instance_id : 'refused'}`);
-    if (!moved) continue;
+    const isMoved = outcomes[index]?.moved ?? false;
+    turn.log(`${by} as a new instance: ${isMoved ? node_instance_id : 'refused'}`);
+    if (!isMoved) continue;
     replacedTurns.push(turn);
     await fenceInstance(tx, node.node_instance_id, { reason: 'replaced by a new instance', revoke: true }, moment);
-    const enrollment_token = fixture.installation.enrollmentToken({
+    const enrollment_token = fixture.installation.signEnrollmentToken({
       pool: node.pool,
       node_id: node.node_id,
       node_instance_id,
@@ -168,6 +168,6 @@ export async function replaceInstances(
 }
 
 export async function reEnroll(context: CommandContext, turns: Turn[]): Promise<void> {
-  for (const chunk of chunked(turns, batchSize))
+  for (const chunk of splitIntoChunks(turns, batchSize))
     await context.fixture.db.transaction((tx) => replaceInstances(context, tx, chunk, 're-enroll'));
 }

@@ -9,10 +9,10 @@ import type { Transaction } from '../../../../src/store/pg/database.ts';
 import { moveAllocations } from '../../../../src/store/transitions/allocation-transition.ts';
 import { transition } from '../../../../src/store/transitions/node-transition.ts';
 import { requireMoved } from '../../../../src/store/transitions/transition-rules.ts';
-import { ownDocument } from '../pools.ts';
+import { privatePoolDocument } from '../pools.ts';
 import { pickAt } from '../random.ts';
 import type { AllocationView, NodeView, Turn } from '../views.ts';
-import { type CommandContext, chunked, mustHave } from './command-context.ts';
+import { type CommandContext, mustHave, splitIntoChunks } from './command-context.ts';
 
 const batchSize = 100;
 const byProof = { by: 'proof', reason: 'proven' } as const;
@@ -66,7 +66,7 @@ export const mayForce = (turn: Turn, allocation: AllocationView) =>
 /** Moves the node to cleaning, and fences its instance if the instance never registered. */
 export async function fence({ fixture }: CommandContext, turns: Turn[]): Promise<void> {
   const moment = now(fixture.clock);
-  for (const chunk of chunked(turns, batchSize))
+  for (const chunk of splitIntoChunks(turns, batchSize))
     await fixture.db.transaction(async (tx) => {
       const nodes = chunk.map((turn) =>
         mustHave(
@@ -107,18 +107,18 @@ export async function fence({ fixture }: CommandContext, turns: Turn[]): Promise
 export async function finish({ fixture }: CommandContext, turns: Turn[]): Promise<void> {
   const { environment } = fixture;
   const moment = now(fixture.clock);
-  for (const chunk of chunked(turns, batchSize)) {
+  for (const chunk of splitIntoChunks(turns, batchSize)) {
     const releases = chunk.map((turn) => {
       const allocation = pickWhere(turn.allocations, turn.draws.subject, (item) => mayFinish(turn, item));
       const node = hasMachine(turn, allocation) ? nodeOf(turn, allocation) : undefined;
-      const reuse = ownDocument(turn.sequence).reuse ?? false;
+      const reuse = privatePoolDocument(turn.sequence).reuse ?? false;
       // Only the agent can prove a machine clean for reuse. Without an agent, a launched machine is
       // torn down, but a machine that joined cannot be torn down.
       const canProve = node?.registered === true && !node.fenced;
       const cannotEnd = node !== undefined && !canProve && turn.sequence.life === 'join-pool';
       return { turn, allocation, node, reuse: reuse && canProve, failed: cannotEnd || turn.draws.variant > 0.75 };
     });
-    const proven = releases
+    const provenReleases = releases
       .filter(({ failed }) => !failed)
       .flatMap(({ node, reuse }) => (node ? [{ node, reuse }] : []));
     const outcomes = await fixture.db.transaction(async (tx) => {
@@ -126,22 +126,22 @@ export async function finish({ fixture }: CommandContext, turns: Turn[]): Promis
         tx,
         moment,
         'clean',
-        proven.filter(({ reuse }) => reuse).map(({ node }) => node),
+        provenReleases.filter(({ reuse }) => reuse).map(({ node }) => node),
       );
       await prove(
         tx,
         moment,
         'absent',
-        proven.filter(({ reuse }) => !reuse).map(({ node }) => node),
+        provenReleases.filter(({ reuse }) => !reuse).map(({ node }) => node),
       );
-      for (const { node, reuse } of proven)
+      for (const { node, reuse } of provenReleases)
         if (!reuse)
           await fenceInstance(tx, node.node_instance_id, { reason: 'the machine was released', revoke: true }, moment);
       // A node that is clean but quarantined stays quarantined.
-      const reusable = proven.filter(({ node, reuse }) => reuse && node.status === 'cleaning');
+      const reusable = provenReleases.filter(({ node, reuse }) => reuse && node.status === 'cleaning');
       const readyMoves = reusable.map(({ node: { node_id } }) => ({ ...byProof, node_id, to: 'ready' as const }));
       await transition(tx, readyMoves, moment, environment);
-      const goneNodes = proven.filter(({ reuse }) => !reuse);
+      const goneNodes = provenReleases.filter(({ reuse }) => !reuse);
       const retireMoves = goneNodes.map(({ node: { node_id } }) => ({ ...byProof, node_id, to: 'retired' as const }));
       requireMoved(await transition(tx, retireMoves, moment, environment), 'already_there');
       for (const { allocation, failed } of releases)

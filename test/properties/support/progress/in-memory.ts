@@ -10,9 +10,9 @@ const startMs = Date.UTC(2026, 0, 1);
 
 function historyOf(sampleSeconds: number[]): StepHistory | null {
   if (sampleSeconds.length === 0) return null;
-  const sorted = [...sampleSeconds].sort((a, b) => a - b);
-  const quantiles = quantileShares.map((share) => sorted[Math.round(share * (sorted.length - 1))] ?? 0);
-  return { samples: sorted.length, quantiles };
+  const sortedSeconds = [...sampleSeconds].sort((a, b) => a - b);
+  const quantiles = quantileShares.map((share) => sortedSeconds[Math.round(share * (sortedSeconds.length - 1))] ?? 0);
+  return { samples: sortedSeconds.length, quantiles };
 }
 
 const stepOf = ({ usual_seconds, sample_seconds }: PlannedStep, index: number): StepFacts => ({

@@ -3,13 +3,13 @@ import { moment, secondsLater } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../../../src/base/ids.ts';
 import { progressOf } from '../../../../src/lifecycle/progress/progress.ts';
 import { wholeFleet } from '../../../../src/lifecycle/visibility.ts';
-import { claimExecution, type Executor, finishOperation } from '../../../../src/store/operations/executions.ts';
+import { becomeExecutor, type Executor, finishOperation } from '../../../../src/store/operations/executions.ts';
 import {
   markCancelling,
-  operationRow,
   readOperation,
+  readOperationRow,
+  readStepRows,
   requeue,
-  stepRows,
 } from '../../../../src/store/operations/operations.ts';
 import { publishProgress } from '../../../../src/store/operations/publish-progress.ts';
 import { queueOperation } from '../../../../src/store/operations/queue-operation.ts';
@@ -72,23 +72,23 @@ export async function openStoreHistories() {
     const ids = { workflow_id: execution.workflow_id, correlation_id: newCorrelationId() };
     await db.transaction((tx) => queueOperation(tx, { ...newOperation, ...ids }, now()));
     let executor = await openReplica(now());
-    await claimExecution(db, execution, executor, now());
+    await becomeExecutor(db, execution, executor, now());
     const watcher = createWatcher();
 
     const readRow = async () => {
-      const row = await operationRow(db, execution.workflow_id);
+      const row = await readOperationRow(db, execution.workflow_id);
       if (!row) throw new Error('the operation does not exist');
       return row;
     };
     const isOpen = async () => ['running', 'cancelling'].includes((await readRow()).status);
     const readCurrentStep = async () =>
-      (await stepRows(db, execution.workflow_id)).find(({ status }) => !/done|skipped/.test(status));
+      (await readStepRows(db, execution.workflow_id)).find(({ status }) => !/done|skipped/.test(status));
     const error = { code: 'broken', owner_layer: 'node', message: 'broken' };
     const takeOver = async () => {
       nowMs = Math.max(nowMs, latestMs);
       if (!(await isOpen())) return;
       executor = await openReplica(now());
-      await claimExecution(db, execution, executor, now());
+      await becomeExecutor(db, execution, executor, now());
     };
 
     const effects: { [K in ProgressEvent['kind']]: (event: Extract<ProgressEvent, { kind: K }>) => unknown } = {
@@ -147,7 +147,7 @@ export async function openStoreHistories() {
         const requeued = await db.transaction((tx) => requeue(tx, execution.workflow_id, now(), null));
         if (!requeued) return;
         execution.attempt = requeued.attempt;
-        await claimExecution(db, execution, executor, now());
+        await becomeExecutor(db, execution, executor, now());
       },
       'the operation succeeds': async () => {
         const isBusy = /running|waiting/.test((await readCurrentStep())?.status ?? '');
@@ -161,7 +161,7 @@ export async function openStoreHistories() {
       const operation = await readOperation(db, execution.workflow_id, wholeFleet, now());
       if (!operation) throw new Error('the operation does not exist');
       const noActivity = { advanced_at: null, retry_at: null, patient_until: null };
-      const facts = { ...noActivity, now: now(), steps: await stepRows(db, execution.workflow_id) };
+      const facts = { ...noActivity, now: now(), steps: await readStepRows(db, execution.workflow_id) };
       const progress = progressOf({ ...(await readRow()), ...facts });
       if (operation.progress.step !== progress.step)
         throw new Error('the step of the shown progress differs from the rows');

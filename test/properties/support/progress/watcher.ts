@@ -8,29 +8,29 @@ export interface ShownProgress {
   total_steps: number;
 }
 
-/** The rounding of the percentage can hide a step with a smaller share. */
+/** In percent. The rounding of the percentage can hide a step with a smaller share. */
 const visibleShare = 2.1;
 
 /** Returns where the current step ends on the progress bar, and its width, in percent. */
 function placeCurrentStep(facts: ProgressFacts): { end: number; width: number } {
   const percentIf = (status: 'done' | 'pending') => {
-    const current = facts.steps.find((step) => step.status !== 'done' && step.status !== 'skipped');
-    const steps = facts.steps.map((step) => (step === current ? { ...step, status, started_at: null } : step));
+    const currentStep = facts.steps.find((step) => step.status !== 'done' && step.status !== 'skipped');
+    const steps = facts.steps.map((step) => (step === currentStep ? { ...step, status, started_at: null } : step));
     return progressOf({ ...facts, steps, percent: 0 }).percent;
   };
   return { end: percentIf('done'), width: percentIf('done') - percentIf('pending') };
 }
 
 export function createWatcher() {
-  let last: ShownProgress | undefined;
+  let lastShown: ShownProgress | undefined;
   return {
     check(shown: ShownProgress, facts: ProgressFacts): void {
       const fail = (violation: string) => {
-        throw new Error(`${violation}: ${JSON.stringify({ last, shown })}`);
+        throw new Error(`${violation}: ${JSON.stringify({ last: lastShown, shown })}`);
       };
-      if (last && shown.percent < last.percent) fail('percent went backwards');
-      if (last && shown.step < last.step) fail('step went backwards');
-      if (last && shown.total_steps !== last.total_steps) fail('the number of steps changed');
+      if (lastShown && shown.percent < lastShown.percent) fail('percent went backwards');
+      if (lastShown && shown.step < lastShown.step) fail('step went backwards');
+      if (lastShown && shown.total_steps !== lastShown.total_steps) fail('the number of steps changed');
       if (shown.status === 'succeeded') {
         if (shown.percent !== 100) fail('succeeded with less than 100 percent');
       } else {
@@ -41,7 +41,7 @@ export function createWatcher() {
         if (hasOpenStep && width > visibleShare && end < 99 && shown.percent >= end)
           fail(`at the end of the current step, ${end}, before the step ended`);
       }
-      last = shown;
+      lastShown = shown;
     },
   };
 }

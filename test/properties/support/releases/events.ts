@@ -5,7 +5,7 @@ import { nodeActionNames } from '../../../../src/lifecycle/actions/actions.ts';
 import { allocationActionNames } from '../../../../src/lifecycle/actions/allocation-actions.ts';
 import type { Random } from '../random.ts';
 import type { History, ModelAllocation, ModelNode, WorkKind } from './history.ts';
-import { advanceStage, endEarly, retireProvenGone, tasksOf } from './operations.ts';
+import { advanceStage, endEarly, retireProvenGone, runningWorkOf } from './operations.ts';
 
 type NodeEffect = (history: History, node: ModelNode, random: Random) => void;
 type AllocationEffect = (history: History, allocation: ModelAllocation) => void;
@@ -76,8 +76,13 @@ function actOnHolder(history: History, node: ModelNode, action: 'retry' | 'retry
 
 /** Requests a machine, unless an allocation already has the machine or waits for it. */
 export function requestMachine(history: History): boolean {
-  const last = history.allocation;
-  if (last && last.status !== 'released' && !(last.status === 'failed' && last.isRescueOver)) return false;
+  const lastAllocation = history.allocation;
+  if (
+    lastAllocation &&
+    lastAllocation.status !== 'released' &&
+    !(lastAllocation.status === 'failed' && lastAllocation.isRescueOver)
+  )
+    return false;
   history.addAllocation().work = startWork('provision');
   return true;
 }
@@ -164,7 +169,7 @@ const actAsOperator: NodeEffect = (history, node, random) => {
 const actAsTenant = (history: History, random: Random) => {
   const { allocation } = history;
   if (!allocation) return;
-  // Half of the actions are releases, because these histories test releases.
+  // At least half of the actions are releases, because these histories test releases.
   const action = random.chance(0.5) ? 'release' : random.pick(allocationActionNames);
   if (!history.isAllowedOnAllocation(action, allocation)) return;
   history.log.push(`tenant: ${action}`);
@@ -175,15 +180,15 @@ const actAsTenant = (history: History, random: Random) => {
 export function randomEvent(history: History, random: Random): void {
   const { node } = history;
   const draw = random.next();
-  const tasks = tasksOf(history);
-  if (draw < 0.5 && tasks.length > 0) {
-    const task = random.pick(tasks);
-    history.log.push(`${task.work.kind} stage ${task.work.stage}`);
-    advanceStage(history, task, random);
-  } else if (draw < 0.55 && tasks.length > 0) {
-    const cancelled = random.chance(0.5);
-    history.log.push(cancelled ? 'cancel' : 'a step fails');
-    endEarly(history, random.pick(tasks), cancelled);
+  const runningWork = runningWorkOf(history);
+  if (draw < 0.5 && runningWork.length > 0) {
+    const running = random.pick(runningWork);
+    history.log.push(`${running.work.kind} stage ${running.work.stage}`);
+    advanceStage(history, running);
+  } else if (draw < 0.55 && runningWork.length > 0) {
+    const isCancelled = random.chance(0.5);
+    history.log.push(isCancelled ? 'cancel' : 'a step fails');
+    endEarly(history, random.pick(runningWork), isCancelled);
   } else if (draw < 0.75 && node) actAsOperator(history, node, random);
   else if (draw < 0.85) actAsTenant(history, random);
   else if (draw < 0.88 && node) beat(history, node, random);
@@ -211,7 +216,7 @@ const maxRounds = 200;
 export function settle(history: History): void {
   for (let round = 0; round < maxRounds; round++) {
     inspectMachines(history);
-    if (tasksOf(history).filter((task) => advanceStage(history, task, null)).length > 0) continue;
+    if (runningWorkOf(history).filter((running) => advanceStage(history, running)).length > 0) continue;
     const changedNodes = history.nodes.filter((node) => detectSilence(history, node) || expireNode(history, node));
     const changedAllocations = history.allocations.filter((allocation) => expireAllocation(history, allocation));
     if (changedNodes.length + changedAllocations.length === 0) return;

@@ -2,38 +2,37 @@
  * Applies the stages of operations to a history, under the same conditions as the operations in
  * src/operations.
  */
-import type { Random } from '../random.ts';
 import { type History, type ModelAllocation, type ModelNode, stages, type Work } from './history.ts';
 
 /** A running operation with its allocation or its node. */
-export interface Task {
+export interface RunningWork {
   work: Work;
   allocation?: ModelAllocation;
   node?: ModelNode | undefined;
 }
 
-export const tasksOf = (history: History): Task[] => [
+export const runningWorkOf = (history: History): RunningWork[] => [
   ...history.allocations.flatMap((allocation) =>
     allocation.work ? [{ work: allocation.work, allocation, node: history.nodeOf(allocation) }] : [],
   ),
   ...history.nodes.flatMap((node) => (node.work ? [{ work: node.work, node }] : [])),
 ];
 
-const endTask = ({ allocation, node, work }: Task): void => {
+const endWork = ({ allocation, node, work }: RunningWork): void => {
   if (allocation?.work === work) allocation.work = null;
   else if (node?.work === work) node.work = null;
 };
 
-/** Returns true if the stage is done, and false while it waits. */
-type Stage = (history: History, task: Task, random: Random | null) => boolean;
+/** Applies a stage. Returns true if the stage is done, and false while it waits. */
+type StageEffect = (history: History, running: RunningWork) => boolean;
 
 const isLive = (node: ModelNode | undefined): node is ModelNode => node !== undefined && node.status !== 'retired';
 
-/** Returns the node of the task, unless the node is retired or another allocation has it by now. */
-const ownNode = (history: History, { allocation, node }: Task): ModelNode | undefined =>
+/** Returns the operation's node, unless it is retired or another allocation has it by now. */
+const ownNode = (history: History, { allocation, node }: RunningWork): ModelNode | undefined =>
   isLive(node) && (!allocation || history.holderOf(node) === allocation) ? node : undefined;
 
-const assign: Stage = (history, { allocation, work }) => {
+const assign: StageEffect = (history, { allocation, work }) => {
   if (!allocation) return true;
   // The allocation's node was rescued meanwhile.
   if (allocation.status !== 'requested' && allocation.status !== 'failed') {
@@ -66,24 +65,24 @@ const assign: Stage = (history, { allocation, work }) => {
   return true;
 };
 
-const launch: Stage = (_, { node }) => {
+const launch: StageEffect = (_, { node }) => {
   if (node?.status === 'provisioning') node.machine = 'up';
   return true;
 };
 
-const register: Stage = (history, { node }) => {
+const register: StageEffect = (history, { node }) => {
   if (node?.status !== 'provisioning') return true;
   node.registered = true;
   return history.moveNode(node, 'starting', 'registration');
 };
 
-const start: Stage = (history, { node }) => {
+const start: StageEffect = (history, { node }) => {
   if (node?.status === 'starting') history.moveNode(node, 'ready', 'claim-ready');
   return true;
 };
 
-const fence: Stage = (history, task) => {
-  const node = ownNode(history, task);
+const fence: StageEffect = (history, running) => {
+  const node = ownNode(history, running);
   if (!node) return true;
   const drainThen = node.status === 'quarantined' ? 'hold' : node.drain_then;
   history.requireMoved(
@@ -92,42 +91,42 @@ const fence: Stage = (history, task) => {
     'fencing the machine',
   );
   node.drain_then = drainThen;
-  node.owner = task.work;
+  node.owner = running.work;
   if (!node.registered) node.fenced = true;
-  if (task.work.kind === 'release')
-    task.work.reuse ??=
+  if (running.work.kind === 'release')
+    running.work.reuse ??=
       history.rules.reuse &&
       node.registered &&
       !node.fenced &&
       node.machine === 'up' &&
       node.drain_then !== 'retire' &&
-      // Another operation of the node would tear the machine down.
+      // If the node has an operation of its own, that operation tears the machine down.
       node.work === null;
   return true;
 };
 
-const clean: Stage = (history, task) => {
-  const node = ownNode(history, task);
-  if (node && !task.work.reuse && node.machine === 'up') node.machine = 'gone';
+const clean: StageEffect = (history, running) => {
+  const node = ownNode(history, running);
+  if (node && !running.work.reuse && node.machine === 'up') node.machine = 'gone';
   return true;
 };
 
-const prove: Stage = (history, task) => {
-  const node = ownNode(history, task);
+const prove: StageEffect = (history, running) => {
+  const node = ownNode(history, running);
   if (!node) return true;
-  task.work.proof = task.work.reuse ? 'clean' : 'absent';
-  if (!task.work.reuse) node.proven = true;
+  running.work.proof = running.work.reuse ? 'clean' : 'absent';
+  if (!running.work.reuse) node.proven = true;
   return true;
 };
 
 /** A node that was quarantined during its clean-up stays quarantined, as in the product. */
 function keepNode(history: History, node: ModelNode): void {
   if (node.status === 'quarantined') return;
-  const moved =
+  const isMoved =
     node.drain_then === 'hold'
       ? history.moveNode(node, 'quarantined', 'quarantine')
       : history.moveNode(node, 'ready', 'proof');
-  history.requireMoved(moved, false, 'keeping a clean machine');
+  history.requireMoved(isMoved, false, 'keeping a clean machine');
 }
 
 function retire(history: History, node: ModelNode): void {
@@ -139,11 +138,11 @@ function retire(history: History, node: ModelNode): void {
   node.fenced = true;
 }
 
-const free: Stage = (history, task) => {
-  const node = ownNode(history, task);
-  if (node && task.work.reuse) keepNode(history, node);
+const free: StageEffect = (history, running) => {
+  const node = ownNode(history, running);
+  if (node && running.work.reuse) keepNode(history, node);
   else if (node) retire(history, node);
-  const { allocation } = task;
+  const { allocation } = running;
   if (allocation)
     history.requireMoved(
       history.moveAllocation(allocation, 'released', 'proof'),
@@ -153,19 +152,19 @@ const free: Stage = (history, task) => {
   return true;
 };
 
-/** Finds a proof only if the machine is gone. */
-const inspect: Stage = (history, task) => {
-  const node = ownNode(history, task);
+/** Finds a proof only if the machine is gone or was never launched. */
+const inspect: StageEffect = (history, running) => {
+  const node = ownNode(history, running);
   if (node?.machine === 'gone' || node?.machine === 'none') {
-    task.work.proof = 'absent';
+    running.work.proof = 'absent';
     node.proven = true;
   }
   return true;
 };
 
-const settle: Stage = (history, task) => {
-  const { allocation, work } = task;
-  const node = ownNode(history, task);
+const settle: StageEffect = (history, running) => {
+  const { allocation, work } = running;
+  const node = ownNode(history, running);
   if (!allocation) return true;
   if (node && work.proof) retire(history, node);
   else if (node) {
@@ -194,7 +193,7 @@ export function retireProvenGone(history: History, node: ModelNode): void {
   retire(history, node);
 }
 
-const finishRetire: Stage = (history, { node, work }) => {
+const finishRetire: StageEffect = (history, { node, work }) => {
   if (!node) return true;
   // An operator may have quarantined the node meanwhile. Its machine is gone, so it is retired.
   node.work = null;
@@ -203,7 +202,7 @@ const finishRetire: Stage = (history, { node, work }) => {
   return true;
 };
 
-const renew: Stage = (history, { node, work }) => {
+const renew: StageEffect = (history, { node, work }) => {
   if (!node) return true;
   if (node.status === 'cleaning' && node.owner === work) {
     history.replaceInstance(node);
@@ -215,7 +214,7 @@ const renew: Stage = (history, { node, work }) => {
   return true;
 };
 
-const replace: Stage = (history, { node, work }) => {
+const replace: StageEffect = (history, { node, work }) => {
   if (!node) return true;
   if (node.owner !== work) {
     node.work = null;
@@ -229,37 +228,37 @@ const replace: Stage = (history, { node, work }) => {
   return true;
 };
 
-const noEffect: Stage = () => true;
-const effects: Record<string, Stage> = {
+const noEffect: StageEffect = () => true;
+const effects: Record<string, StageEffect> = {
   ...{ assign, launch, register, start, fence, bar: fence, clean, free, settle, renew, replace, retire: finishRetire },
   ...{ freeze: noEffect, drain: noEffect, stop: noEffect, 'stop-others': noEffect },
 };
 
 /** Runs the next stage of an operation. Returns false if the stage has to wait. */
-export function advanceStage(history: History, task: Task, random: Random | null): boolean {
-  const { work } = task;
+export function advanceStage(history: History, running: RunningWork): boolean {
+  const { work } = running;
   const plan = stages[work.kind];
   const stage = plan[work.stage];
   const effect = stage === 'prove' ? (work.kind === 'force' ? inspect : prove) : effects[stage ?? ''];
   if (!effect) throw new Error(`no stage ${stage} in ${work.kind}`);
-  if (!effect(history, task, random)) return false;
+  if (!effect(history, running)) return false;
   work.stage++;
-  if (work.stage >= plan.length) endTask(task);
+  if (work.stage >= plan.length) endWork(running);
   return true;
 }
 
 /** Ends an operation by an error or a cancellation. Returns false if the operation ignores it. */
-export function endEarly(history: History, task: Task, cancelled: boolean): boolean {
-  const { work, node, allocation } = task;
+export function endEarly(history: History, running: RunningWork, cancelled: boolean): boolean {
+  const { work, node, allocation } = running;
   const stage = stages[work.kind][work.stage] ?? '';
   if (work.kind === 'force') return false;
   if (work.kind === 'release') {
-    endTask(task);
+    endWork(running);
     if (allocation?.status === 'releasing') history.moveAllocation(allocation, 'release_failed', 'release-deadline');
     return true;
   }
   if (work.kind === 'provision' && cancelled) return false;
-  endTask(task);
+  endWork(running);
   const isTeardownStage = ['freeze', 'drain', 'stop', 'clean', 'prove', 'retire', 'renew'].includes(stage);
   if ((work.kind === 'retire' || work.kind === 'reimage') && isTeardownStage && node?.status === 'cleaning') {
     history.moveNode(node, 'quarantined', 'clean-error');

@@ -1,5 +1,5 @@
 /**
- * Starts `embedded-owner.ts` processes that a test can kill. `endOwners` stops the PostgreSQL
+ * Starts `embedded-server.ts` processes that a test can kill. `endServers` stops the PostgreSQL
  * servers that they leave running and removes their directories.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -14,11 +14,11 @@ import { Client } from 'pg';
 import { isProcessAlive } from '../../../src/store/pg/embedded/postmaster.ts';
 import { until } from '../until.ts';
 
-export const ownerProgram = fileURLToPath(new URL('./embedded-owner.ts', import.meta.url));
+export const serverProgram = fileURLToPath(new URL('./embedded-server.ts', import.meta.url));
 export const isRoot = process.getuid?.() === 0;
 export const nobodyUid = 65534;
 
-export interface Owner {
+export interface EmbeddedServer {
   child: ChildProcess;
   url: string;
   application_url: string;
@@ -26,7 +26,7 @@ export interface Owner {
   adopted: boolean;
   clusterDir: string;
   log: string[];
-  refused?: string;
+  refusalCode?: string;
   message?: string;
   remedy?: string;
 }
@@ -35,8 +35,8 @@ const children = new Set<ChildProcess>();
 const directories = new Set<string>();
 const postmasters = new Set<number>();
 
-export async function startOwner(dataDir: string, launch: Launch = {}): Promise<Owner> {
-  const { program = ownerProgram, relocateTo, umask = process.umask(), ...identity } = launch;
+export async function startServer(dataDir: string, launch: Launch = {}): Promise<EmbeddedServer> {
+  const { program = serverProgram, relocateTo, umask = process.umask(), ...identity } = launch;
   const args = [program, dataDir, ...(relocateTo === undefined ? [] : [relocateTo])];
   const ownUmask = process.umask(umask);
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], cwd: '/', ...identity });
@@ -45,13 +45,13 @@ export async function startOwner(dataDir: string, launch: Launch = {}): Promise<
   const [line] = await Promise.race([
     once(createInterface({ input: child.stdout }), 'line') as Promise<[string]>,
     once(child, 'close').then(([code]): never => {
-      throw new Error(`the owner exited with ${code} without a report; its error is printed above`);
+      throw new Error(`the server exited with ${code} without a report; its error is printed above`);
     }),
   ]);
-  const owner = { child, ...(JSON.parse(line) as Omit<Owner, 'child'>) };
-  if (owner.clusterDir) directories.add(owner.clusterDir);
-  if (owner.pid) postmasters.add(owner.pid);
-  return owner;
+  const server = { child, ...(JSON.parse(line) as Omit<EmbeddedServer, 'child'>) };
+  if (server.clusterDir) directories.add(server.clusterDir);
+  if (server.pid) postmasters.add(server.pid);
+  return server;
 }
 
 interface Launch {
@@ -91,7 +91,7 @@ export async function query(url: string, sql: string): Promise<unknown[]> {
  * Stops the processes and removes their directories. Each test file calls it itself, because this
  * module is loaded once for many files.
  */
-export async function endOwners(): Promise<void> {
+export async function endServers(): Promise<void> {
   for (const child of children) await endProcess(child, 'SIGTERM');
   for (const pid of postmasters) {
     if (isProcessAlive(pid) && readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'postgres')
@@ -102,7 +102,7 @@ export async function endOwners(): Promise<void> {
   for (const set of [children, directories, postmasters]) set.clear();
 }
 
-/** Makes the process run as `nobody` when the tests run as root. */
+/** When the tests run as root: gives the directory to `nobody`, and returns options to run so. */
 export async function asPlainUser(dataDir: string): Promise<Launch> {
   if (!isRoot) return {};
   await chown(dataDir, nobodyUid, nobodyUid);

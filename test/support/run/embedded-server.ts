@@ -1,6 +1,6 @@
 /**
  * A server process reduced to its database. It starts the embedded PostgreSQL on the given
- * directory, reports in one line of JSON, and waits to be killed. The tests of the embedded
+ * directory, reports in one line of JSON, and runs until a signal. The tests of the embedded
  * PostgreSQL run it as a child process.
  */
 import { systemClock } from '../../../src/base/clock.ts';
@@ -23,5 +23,5 @@ try {
   print({ url, application_url, pid, adopted, clusterDir });
 } catch (error) {
   if (!(error instanceof EmbeddedPostgresError)) throw error;
-  print({ refused: error.code, message: error.message, remedy: error.remedy });
+  print({ refusalCode: error.code, message: error.message, remedy: error.remedy });
 }

@@ -1,0 +1,185 @@
+/**
+ * A server on a restored backup observes: machines that came, went or changed hands since the
+ * backup keep running, and are listed. It acts again when a person says so, and first quarantines
+ * the machines that an unknown tenant may use.
+ */
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type Client, createClient, RequestRefused } from '../../src/contract/client.ts';
+import { routes } from '../../src/contract/routes.ts';
+import type { RestorationDifference } from '../../src/contract/supervision/restoration.ts';
+import type { DifferenceKind } from '../../src/lifecycle/findings/restored-differences.ts';
+import { allocate, declarePool, release, waitForStatuses } from '../support/allocations.ts';
+import { runBackupProgram } from '../support/backup-program.ts';
+import { freePort } from '../support/free-port.ts';
+import { type SpawnedMain, spawnMain } from '../support/server.ts';
+import { findTaggedProcesses, killProcessesIn } from '../support/tagged-processes.ts';
+import { until } from '../support/until.ts';
+
+const handedOver = 20;
+const since = 3;
+
+let directory: string;
+let port: number;
+let server: SpawnedMain;
+const place = (name: string) => join(directory, name);
+
+/** The agents keep their address and the nodes their directories. */
+const start = (data_dir: string, ...args: string[]) =>
+  spawnMain([
+    ...['--port', String(port), '--data-dir', place(data_dir), '--nodes-dir', place('nodes')],
+    ...['--log-level', 'info', '--drain-seconds', '0', ...args],
+  ]);
+
+async function clientOf(data_dir: string): Promise<Client> {
+  const token = (await readFile(place(join(data_dir, 'admin.token')), 'utf8')).trim();
+  return createClient({ base_url: server.url, token, addresses: routes });
+}
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'slipway-restored-server-'));
+  await chmod(directory, 0o711);
+  port = await freePort();
+  server = await start('data');
+});
+
+afterEach(async () => {
+  await server.end('SIGTERM');
+  killProcessesIn(directory);
+  await rm(directory, { recursive: true, force: true });
+});
+
+const allocateMany = (client: Client, pool: string, count: number) =>
+  Promise.all(Array.from({ length: count }, () => allocate(client, pool)));
+
+async function listDifferences(client: Client): Promise<Map<DifferenceKind, RestorationDifference[]>> {
+  const { items } = await client.call('restoration-differences', { query: { limit: 500 } });
+  return Map.groupBy(items, ({ kind }) => kind);
+}
+
+const refusalOf = (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'accepted',
+    (error: unknown) => (error instanceof RequestRefused ? error.problem.code : String(error)),
+  );
+
+it(`harms none of ${handedOver} machines that changed hands since the backup, and lists them`, async () => {
+  let client = await clientOf('data');
+  const heartbeat = { interval_seconds: 1 };
+  await declarePool(client, 'reused', { heartbeat, reuse: true, max_nodes: handedOver });
+  await declarePool(client, 'single', { heartbeat, max_nodes: 2 * since });
+  const former = await allocateMany(client, 'reused', handedOver);
+  const leaving = await allocateMany(client, 'single', since);
+  const held = await waitForStatuses(client, former, 'active');
+  const left = await waitForStatuses(client, leaving, 'active');
+  const taken = await runBackupProgram('backup', '--data-dir', place('data'), '--to', place('backup'));
+  expect(taken.code, taken.output).toBe(0);
+
+  // All machines change hands, some go and others come. The backup knows nothing of that.
+  for (const id of [...former, ...leaving]) await release(client, id);
+  await waitForStatuses(client, [...former, ...leaving], 'released');
+  const latter = await allocateMany(client, 'reused', handedOver);
+  const arriving = await allocateMany(client, 'single', since);
+  const now_held = await waitForStatuses(client, latter, 'active');
+  const arrived = await waitForStatuses(client, arriving, 'active');
+  expect(now_held.map(({ node_id }) => node_id).sort()).toEqual(held.map(({ node_id }) => node_id).sort());
+  const { identity } = await client.call('health-get', { query: { nonce: 'restored-server-test' } });
+  const installation_id = identity?.installation_id ?? '';
+  const processes = () =>
+    findTaggedProcesses(installation_id)
+      .map(({ pid }) => pid)
+      .sort();
+  const running = processes();
+  await server.end('SIGKILL');
+  killProcessesIn(place('data'));
+
+  const keys = ['--key-file', place('data/keys.json')];
+  const restored = await runBackupProgram('restore', place('backup'), '--data-dir', place('restored'), ...keys);
+  expect(restored.code, restored.output).toBe(0);
+  server = await start('restored', ...keys);
+  client = await clientOf('restored');
+  expect(server.output()).toContain('this server changes no machine');
+
+  const differences = await until(
+    'all differences',
+    async () => {
+      const found = await listDifferences(client);
+      const { newest } = await client.call('restoration-get', {});
+      const isComplete =
+        found.get('changed_hands')?.length === handedOver &&
+        found.get('came')?.length === since &&
+        found.get('gone')?.length === since &&
+        !found.has('unconfirmed');
+      return isComplete && newest?.inspected_at ? found : undefined;
+    },
+    { seconds: 150 },
+  );
+  const nodesOf = (kind: DifferenceKind) => (differences.get(kind) ?? []).map(({ node_id }) => node_id).sort();
+  expect(nodesOf('changed_hands')).toEqual(held.map(({ node_id }) => node_id).sort());
+  expect(nodesOf('came')).toEqual(arrived.map(({ node_id }) => node_id).sort());
+  expect(nodesOf('gone')).toEqual(left.map(({ node_id }) => node_id).sort());
+
+  const [anyFormer = ''] = former;
+  expect(await refusalOf(allocate(client, 'reused'))).toBe('restoration_open');
+  expect(await refusalOf(release(client, anyFormer))).toBe('restoration_open');
+  const { problems } = await client.call('server-status', {});
+  expect(problems.map(({ code }) => code)).toContain('database_restored');
+  // Every sweep has come round at least once.
+  const runsBefore = await readRuns(client);
+  await until(
+    'another round of every frequent sweep',
+    async () => {
+      const runs = await readRuns(client);
+      return [...runs].every(([name, count]) => count > (runsBefore.get(name) ?? 0));
+    },
+    { seconds: 60 },
+  );
+  expect(processes()).toEqual(running);
+  expect((await waitForStatuses(client, former, 'active')).length).toBe(handedOver);
+
+  const { quarantined } = await client.call('restoration-end', { body: { reason: 'compared', trust_free: true } });
+  expect(quarantined).toBe(handedOver);
+  expect((await client.call('restoration-get', {})).observing).toBe(false);
+  // The machines that came are residue, and those that went are noticed.
+  await until(
+    'the machines that came to be residue',
+    async () => {
+      const { items } = await client.call('residue-list', { query: {} });
+      const found = new Set(items.map(({ node_id }) => node_id));
+      return arrived.every(({ node_id }) => found.has(node_id));
+    },
+    { seconds: 180 },
+  );
+  await until(
+    'the nodes of machines that went to fail',
+    async () => {
+      const statuses = await Promise.all(
+        left.map(({ node_id }) => client.call('node-get', { params: { id: node_id ?? '' } })),
+      );
+      return statuses.every(({ status }) => ['offline', 'failed', 'cleaning', 'retired'].includes(status));
+    },
+    { seconds: 180 },
+  );
+  // Their recorded tenants have released them before; a second release must not reach the machines.
+  await waitForStatuses(client, former, 'released');
+  expect(await refusalOf(release(client, anyFormer))).toBe('action_illegal');
+  expect(processes()).toEqual(running);
+  // A person reconciles one of them: it serves again.
+  const [first] = held;
+  await client.call('node-act', {
+    params: { id: first?.node_id ?? '', action: 'reactivate' },
+    body: { reason: 'its tenant is known' },
+  });
+  await until('the machine to serve again', async () => {
+    const { status } = await client.call('node-get', { params: { id: first?.node_id ?? '' } });
+    return status === 'ready';
+  });
+}, 600_000);
+
+/** How often each frequent sweep has run. */
+async function readRuns(client: Client): Promise<Map<string, number>> {
+  const { items } = await client.call('sweep-list', {});
+  return new Map(items.filter(({ every_seconds }) => every_seconds <= 10).map(({ name, runs }) => [name, runs]));
+}
