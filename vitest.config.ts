@@ -54,10 +54,10 @@ const suites: Record<string, string[]> = {
 };
 
 /**
- * A worker serves only one project. A full run puts all suites into one project, so that a worker
- * can take any file next.
+ * A worker serves only one project. A run without `--project` puts all suites into one project, so
+ * that a worker can take any file next.
  */
-const oneSuite = process.argv.some((word) => word.startsWith('--project'));
+const isProjectChosen = process.argv.some((word) => word.startsWith('--project'));
 
 export default defineConfig({
   test: {
@@ -66,7 +66,7 @@ export default defineConfig({
     sequence: { sequencer: FileOrder },
     globalSetup: ['test/support/run/global-setup.ts'],
     projects: [
-      ...(oneSuite
+      ...(isProjectChosen
         ? Object.entries(suites).map(([name, include]) => suite(name, include))
         : [suite('all', Object.values(suites).flat())]),
       unprivilegedFiles,

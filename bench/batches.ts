@@ -7,7 +7,7 @@
 import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
 import { type Database, single } from '../src/store/pg/database.ts';
-import { type Served, serveSlipway, unlimitedRate } from './beats/processes.ts';
+import { type RunningServer, serveSlipway, unlimitedRate } from './beats/processes.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
 import { startStore } from './fleet/store.ts';
@@ -123,7 +123,7 @@ async function watchLag(
 
 /** Sends all batches of a round to the server. Returns heartbeats stored per second. */
 async function runServerRound(
-  served: Served,
+  served: RunningServer,
   db: Database,
   ids: string[],
   from: number,
@@ -144,7 +144,7 @@ async function runServerRound(
   const startedMs = systemClock.monotonicMs();
   await send(served.port, batches, connections, (turn) => {
     // A connection sends its next request only after the previous answer, so a batch this far back
-    // has been answered.
+    // has been answered, unless its connection is much slower than the others.
     if (turn >= connections) {
       answered.turn = from / batch + turn - connections;
       answered.atMs = systemClock.monotonicMs();

@@ -6,7 +6,7 @@
  */
 import { loadavg } from 'node:os';
 import { pause, systemClock } from '../src/base/clock.ts';
-import { type Served, serveRaw, serveSlipway, unlimitedRate } from './beats/processes.ts';
+import { type RunningServer, serveRaw, serveSlipway, unlimitedRate } from './beats/processes.ts';
 import { processorSeconds } from './beats/processor-time.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
@@ -60,21 +60,21 @@ interface Cost {
 }
 
 /** CPU time and elapsed time, in seconds. */
-interface Spent {
+interface TimeSpent {
   server: number;
   database: number;
   elapsed: number;
 }
 
-const zeroSpent: Spent = { server: 0, database: 0, elapsed: 0 };
-const sum = (a: Spent, b: Spent): Spent => ({
+const zeroSpent: TimeSpent = { server: 0, database: 0, elapsed: 0 };
+const sum = (a: TimeSpent, b: TimeSpent): TimeSpent => ({
   server: a.server + b.server,
   database: a.database + b.database,
   elapsed: a.elapsed + b.elapsed,
 });
 const perBeat = (seconds: number) => (seconds * 1e6) / beatsInRound;
 
-async function measure(nodes: number, raw: Served): Promise<Cost> {
+async function measure(nodes: number, raw: RunningServer): Promise<Cost> {
   const directory = await freshDirectory();
   const store = await startStore(directory);
   const cost: Cost = { idle: 0, server: [], database: [], raw: [] };
@@ -91,7 +91,7 @@ async function measure(nodes: number, raw: Served): Promise<Cost> {
     return ((processorSeconds(slipway.pid) - before) * 1000) / (systemClock.monotonicMs() - startedMs);
   };
   let sent = 0;
-  const runTurn = async (served: Served): Promise<Spent> => {
+  const runTurn = async (served: RunningServer): Promise<TimeSpent> => {
     const startedMs = systemClock.monotonicMs();
     const database = readProcessors([], store.pid()).database;
     const before = processorSeconds(served.pid);
@@ -107,8 +107,8 @@ async function measure(nodes: number, raw: Served): Promise<Cost> {
   const round = async (turns: number) => {
     const spent = { slipway: zeroSpent, raw: zeroSpent };
     for (let turn = 0; turn < turns; turn++)
-      for (const who of turn % 2 === 0 ? (['slipway', 'raw'] as const) : (['raw', 'slipway'] as const))
-        spent[who] = sum(spent[who], await runTurn(who === 'slipway' ? slipway : raw));
+      for (const name of turn % 2 === 0 ? (['slipway', 'raw'] as const) : (['raw', 'slipway'] as const))
+        spent[name] = sum(spent[name], await runTurn(name === 'slipway' ? slipway : raw));
     return spent;
   };
   try {

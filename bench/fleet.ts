@@ -10,9 +10,9 @@ import { now, pause, systemClock } from '../src/base/clock.ts';
 import { createClient } from '../src/contract/client.ts';
 import { routes } from '../src/contract/routes.ts';
 import { createAgents } from './fleet/agents.ts';
-import { startFate } from './fleet/fate.ts';
+import { startEvents } from './fleet/events.ts';
 import { figuresOf } from './fleet/figures.ts';
-import { brokenBy, countFound, judge } from './fleet/judge.ts';
+import { countDetected, describeFailures, judge } from './fleet/judge.ts';
 import { startLoad } from './fleet/load.ts';
 import { options } from './fleet/options.ts';
 import { drawPlan } from './fleet/plan.ts';
@@ -61,7 +61,7 @@ try {
     agents.wheel.schedule(agent, systemClock.nowMs() + Math.random() * interval * 1000);
   const { relays, streams, seed } = options;
   const load = startLoad({ agents, relays, streams, one_calls_in: options['one-calls-in'], urlOf });
-  const fate = startFate(plan, { agents, url: () => urlOf(0), join_token: token ?? '', seed });
+  const events = startEvents(plan, { agents, url: () => urlOf(0), join_token: token ?? '', seed });
   const reader = story
     ? undefined
     : startReader({ url: urlOf(0), token: adminToken, everyMs: readEveryMs, firstContactMs: interval * 1_200 });
@@ -85,7 +85,7 @@ try {
     if (!before || !after) continue;
     const rate = ((after.answered - before.answered) * 1000) / (after.atMs - before.atMs);
     progress(
-      `${turn} s: ${rate.toFixed(0)} heartbeats/s answered, ${load.behind()} due but not sent, ${fate.dead.size} agents dead, server uses ${after.residentMb[0]?.toFixed(0)} MB`,
+      `${turn} s: ${rate.toFixed(0)} heartbeats/s answered, ${load.behind()} due but not sent, ${events.dead.size} agents dead, server uses ${after.residentMb[0]?.toFixed(0)} MB`,
     );
   }
   for (const line of (await sampling?.end()) ?? []) progress(line);
@@ -96,23 +96,26 @@ try {
   // After a gap of the control plane, every stale time starts again, so the last deaths may still
   // be undetected.
   const giveUpMs = systemClock.monotonicMs() + 1000 * (longestStaleSeconds(options) + graceSeconds);
-  while (systemClock.monotonicMs() < giveUpMs && (await countFound(db, agents, fate.dead, since)) < fate.dead.size)
+  while (
+    systemClock.monotonicMs() < giveUpMs &&
+    (await countDetected(db, agents, events.dead, since)) < events.dead.size
+  )
     await pause(systemClock, 1_000);
   const written = await writer?.end(db);
   load.stop();
-  fate.stop();
+  events.stop();
   await pause(systemClock, flushMs);
   progress('checking the verdicts in the evidence');
-  const judgement = await judge(db, agents, fate.dead, since);
+  const judgement = await judge(db, agents, events.dead, since);
   await db.close();
   await Promise.all(replicas.map((replica) => replica.stop()));
-  const run = { options, interval, startSeconds, readings, load, fate, reads, judgement, storyFigures, written };
+  const run = { options, interval, startSeconds, readings, load, events, reads, judgement, storyFigures, written };
   const { figures, notes } = figuresOf(run);
   report(options, options.story ? `fleet-${options.story}` : 'fleet', figures, loadBefore, {
     medianOf: 'one run',
     notes,
   });
-  const failures = brokenBy(judgement, written);
+  const failures = describeFailures(judgement, written);
   for (const failure of failures.slice(0, maxReported)) progress(`failed: ${failure}`);
   if (failures.length > maxReported) progress(`… and ${failures.length - maxReported} more failures`);
   if (failures.length > 0) process.exitCode = 1;

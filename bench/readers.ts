@@ -7,7 +7,6 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
@@ -22,6 +21,7 @@ import type { Database } from '../src/store/pg/database.ts';
 import type { NodeMove } from '../src/store/transitions/node-move.ts';
 import { transition } from '../src/store/transitions/node-transition.ts';
 import { defaultEnvironment } from '../src/store/transitions/transition-rules.ts';
+import { processorSeconds } from './beats/processor-time.ts';
 import { startBenchServer } from './harness/bench-database.ts';
 import { freshDirectory, removeDirectory } from './harness/leftovers.ts';
 import { type Figure, report } from './harness/measure.ts';
@@ -46,10 +46,9 @@ const warmUpMs = 2_000;
 const targetMs = 500;
 
 const say = (message: string) => process.stderr.write(`${message}\n`);
-const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
-const cpuSeconds = (pid: number) => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e9;
+const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-interface Served {
+interface MeasuredServer {
   url: string;
   pid: number;
   token: string;
@@ -72,20 +71,20 @@ async function ask<T>(child: ChildProcess, message: object): Promise<T> {
 
 /** Connects a crowd of readers to the server and measures them for a while. */
 async function measureReaders(
-  { url, pid, tokens }: Served,
+  { url, pid, tokens }: MeasuredServer,
   readers: Pick<Crowd, 'readers' | 'stuck' | 'path'>,
 ): Promise<Outcome> {
-  const crowd = fork(here('readers/reader-crowd.ts'));
+  const crowd = fork(pathOf('readers/reader-crowd.ts'));
   const command = <T>(message: Command) => ask<T>(crowd, message);
   try {
     await command({ open: { url, tokens, ...readers } });
     await pause(systemClock, warmUpMs);
     await command({ measure: 'begin' });
-    const [startedMs, cpu] = [systemClock.monotonicMs(), cpuSeconds(pid)];
+    const [startedMs, cpu] = [systemClock.monotonicMs(), processorSeconds(pid)];
     await pause(systemClock, seconds * 1000);
     const result = await command<CrowdResult>({ measure: 'end' });
     const elapsed = (systemClock.monotonicMs() - startedMs) / 1000;
-    const outcome = { ...result, seconds: elapsed, server_cpu_seconds: cpuSeconds(pid) - cpu };
+    const outcome = { ...result, seconds: elapsed, server_cpu_seconds: processorSeconds(pid) - cpu };
     await command({ close: true });
     return outcome;
   } finally {
@@ -95,16 +94,16 @@ async function measureReaders(
 
 /** Makes nodes degraded and ready again, at a steady rate. */
 function startChanges(db: Database, ids: readonly NodeId[]) {
-  let stopped = false;
+  let isStopped = false;
   let changed = 0;
   let maxLateMs = 0;
   const everyMs = (1000 * changesAtOnce) / changesPerSecond;
   const running = (async () => {
     const startedMs = systemClock.monotonicMs();
-    for (let turn = 0; !stopped; turn++) {
-      const dueMs = startedMs + turn * everyMs - systemClock.monotonicMs();
-      if (dueMs > 0) await pause(systemClock, dueMs);
-      maxLateMs = Math.max(maxLateMs, -dueMs);
+    for (let turn = 0; !isStopped; turn++) {
+      const remainingMs = startedMs + turn * everyMs - systemClock.monotonicMs();
+      if (remainingMs > 0) await pause(systemClock, remainingMs);
+      maxLateMs = Math.max(maxLateMs, -remainingMs);
       const first = (turn * changesAtOnce) % ids.length;
       const isReturn = Math.floor((turn * changesAtOnce) / ids.length) % 2 === 1;
       const moves = ids
@@ -123,7 +122,7 @@ function startChanges(db: Database, ids: readonly NodeId[]) {
   })();
   return {
     async stop() {
-      stopped = true;
+      isStopped = true;
       return { per_second: await running, late_ms: maxLateMs };
     },
   };
@@ -139,7 +138,7 @@ async function readerTokens(url: string, admin: string): Promise<string[]> {
 }
 
 /** Reads the server's own metrics: how long each part of serving readers has taken so far. */
-async function readStreamMetrics({ url, token }: Served): Promise<Map<string, number>> {
+async function readStreamMetrics({ url, token }: MeasuredServer): Promise<Map<string, number>> {
   const text = await (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text();
   return new Map(
     [...text.matchAll(/^slipway_stream_(\w+?)(?:\{part="(\w+)"\})? (\S+)$/gm)].map(([, name, part, value]) => [
@@ -151,7 +150,7 @@ async function readStreamMetrics({ url, token }: Served): Promise<Map<string, nu
 
 /** The baseline: a bare server sends as many bytes per second to as many readers. */
 async function measureBareServer(outcome: Outcome, readers: number): Promise<Outcome> {
-  const child = fork(here('readers/bare-fanout.ts'));
+  const child = fork(pathOf('readers/bare-fanout.ts'));
   try {
     const [port] = (await once(child, 'message')) as [number];
     const every_ms = 20;

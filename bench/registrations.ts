@@ -31,18 +31,18 @@ const idleSeconds = quick ? 8 : 20;
 /** Connections while a rack registers. */
 const maxConnections = 100;
 const maxRatio = 1.2;
-const token = 'swt_of-the-bench-and-of-nobody-else';
+const token = 'swt_only-for-the-benchmarks-0123456789';
 const neededGb = 3;
 
 const say = (message: string) => process.stderr.write(`${message}\n`);
 
-interface Spent {
+interface CpuTime {
   server: number;
   database: number;
 }
 
 /** Milliseconds of CPU time per request without the idle load, and the median response time. */
-type Cost = Spent & { responseMs: number };
+type Cost = CpuTime & { responseMs: number };
 
 interface Costs {
   nodes: number;
@@ -51,7 +51,7 @@ interface Costs {
   rack: Cost;
 }
 
-const spentBetween = (before: Reading, after: Reading): Spent & { seconds: number } => ({
+const cpuTimeBetween = (before: Reading, after: Reading): CpuTime & { seconds: number } => ({
   server: (after.servers[0] ?? 0) - (before.servers[0] ?? 0),
   database: after.database - before.database,
   seconds: (after.atMs - before.atMs) / 1000,
@@ -76,10 +76,10 @@ async function measureCosts(nodes: number, directory: string): Promise<Costs> {
   const read = () => readProcessors([server.pid], postgres.pid);
 
   /** The mean CPU use over a time without requests. */
-  const measureIdle = async (seconds: number): Promise<Spent> => {
+  const measureIdle = async (seconds: number): Promise<CpuTime> => {
     const before = read();
     await pause(systemClock, seconds * 1000);
-    const spent = spentBetween(before, read());
+    const spent = cpuTimeBetween(before, read());
     return { server: spent.server / spent.seconds, database: spent.database / spent.seconds };
   };
   /** Waits until the server has loaded its fleet, because loading is not part of a registration. */
@@ -101,7 +101,12 @@ async function measureCosts(nodes: number, directory: string): Promise<Costs> {
     credentials.push((JSON.parse(text) as { credential: string }).credential);
   };
 
-  const measure = async (idle: Spent, requests: number, pauseMs: number, act: (place: number) => Promise<unknown>) => {
+  const measure = async (
+    idle: CpuTime,
+    requests: number,
+    pauseMs: number,
+    act: (place: number) => Promise<unknown>,
+  ) => {
     const responseMs: number[] = [];
     const before = read();
     const timeRequest = async (place: number) => {
@@ -117,8 +122,8 @@ async function measureCosts(nodes: number, directory: string): Promise<Costs> {
     await Promise.all(running);
     // Followers of the evidence finish a moment later.
     await pause(systemClock, 1_000);
-    const { seconds, ...spent } = spentBetween(before, read());
-    const costOf = (part: keyof Spent) => (1000 * (spent[part] - idle[part] * seconds)) / requests;
+    const { seconds, ...spent } = cpuTimeBetween(before, read());
+    const costOf = (part: keyof CpuTime) => (1000 * (spent[part] - idle[part] * seconds)) / requests;
     return { server: costOf('server'), database: costOf('database'), responseMs: median(responseMs) };
   };
 

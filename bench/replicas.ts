@@ -27,14 +27,14 @@ const stepSeconds = quick ? 8 : 20;
 /** A rate counts as sustained if at least this share of its heartbeats is answered. */
 const sustainedShare = 0.97;
 
-/** Names the process that was the bottleneck. */
+/** Describes the bottleneck, with the CPU use of each process. */
 function limitOf({ use }: BatchLoadResult): string {
   const processes = [
-    ...use.servers.map((share, place) => ({ who: `replica ${place + 1}`, share })),
-    { who: 'the database', share: use.database },
-    { who: 'the load generator', share: use.fleet },
+    ...use.servers.map((share, place) => ({ name: `replica ${place + 1}`, share })),
+    { name: 'the database', share: use.database },
+    { name: 'the load generator', share: use.fleet },
   ].toSorted((a, b) => b.share - a.share);
-  const shares = processes.map(({ who, share }) => `${who} ${share.toFixed(2)}`).join(', ');
+  const shares = processes.map(({ name, share }) => `${name} ${share.toFixed(2)}`).join(', ');
   const busiest = use.servers.some((share) => share > 0.9) ? 'the single thread of a replica' : 'the cores';
   return `${use.idle < 0.2 ? busiest : 'waiting for the store'}; CPUs used: ${shares}, others ${use.others.toFixed(2)}, idle ${use.idle.toFixed(2)}`;
 }

@@ -6,7 +6,15 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readOptions } from './harness/options.ts';
-import { type Line, merge, readRecords, recordOf, refusalOf, writePage, writeRecords } from './page/scale-tables.ts';
+import {
+  type Line,
+  merge,
+  readRecords,
+  recordingRefusal,
+  recordOf,
+  writePage,
+  writeRecords,
+} from './page/scale-tables.ts';
 
 const { from } = readOptions(import.meta.url, {
   duration: 'a moment',
@@ -24,7 +32,7 @@ const linesIn = (path: string): { path: string; line: Line }[] =>
 
 const newLines = from ? readdirSync(from).flatMap((name) => linesIn(join(from, name))) : [];
 const refusals = newLines.flatMap(({ path, line }) => {
-  const refusal = refusalOf(line);
+  const refusal = recordingRefusal(line);
   return refusal ? [`${path}: ${line.benchmark} ${refusal}`] : [];
 });
 if (refusals.length > 0) {

@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Command, Option } from 'commander';
 import { usage as agentUsage } from '../src/agent/options.ts';
+import { backupUsage, moveUsage, restoreUsage } from '../src/backup/options.ts';
 import { serverUsage } from '../src/base/settings/settings.ts';
 import { loadCommands } from '../src/cli/catalogue.ts';
 import { SlipwayCommand } from '../src/cli/command.ts';
@@ -13,6 +14,7 @@ import { createProgram } from '../src/cli/program.ts';
 import { exitCodes } from '../src/cli/terminal/exit-codes.ts';
 import { silentCli } from '../src/cli/testing/silent-cli.ts';
 import { relayUsage } from '../src/relay/options.ts';
+import { upgradeUsage } from '../src/server/upgrade-text.ts';
 
 export const page = join(import.meta.dirname, '../docs/reference/cli.md');
 
@@ -25,7 +27,7 @@ const table = (heads: string[], rows: string[][]): string[] => [
   ...rows.map((row) => `| ${row.map(cell).join(' | ')} |`),
 ];
 
-function meaning({ description, argChoices, defaultValue, mandatory }: Option): string {
+function describeOption({ description, argChoices, defaultValue, mandatory }: Option): string {
   const notes = [
     mandatory && 'required',
     argChoices && `one of ${argChoices.map(code).join(', ')}`,
@@ -39,7 +41,7 @@ const optionTable = (options: readonly Option[]): string[] =>
     ['flag', 'variable', 'meaning'],
     options
       .filter((option) => !option.hidden && option.envVar)
-      .map((option) => [code(option.flags), code(option.envVar ?? ''), meaning(option)]),
+      .map((option) => [code(option.flags), code(option.envVar ?? ''), describeOption(option)]),
   );
 
 /** These are separate programs with their own usage text. */
@@ -47,6 +49,10 @@ const usages: Record<string, string> = {
   'slipway serve': serverUsage(),
   'slipway agent': agentUsage,
   'slipway relay': relayUsage,
+  'slipway upgrade': upgradeUsage,
+  'slipway backup': backupUsage,
+  'slipway restore': restoreUsage,
+  'slipway move-database': moveUsage,
 };
 
 const wordsOf = (command: Command): string[] => [...(command.parent ? wordsOf(command.parent) : []), command.name()];

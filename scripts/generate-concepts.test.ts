@@ -5,26 +5,26 @@ import { allocationStatusNames, nodeStatusNames } from '../src/lifecycle/model/s
 import { causes } from '../src/lifecycle/model/transitions.ts';
 import { conceptsPath, withSections } from './generate-concepts.ts';
 
-const written = readFileSync(conceptsPath, 'utf8');
+const page = readFileSync(conceptsPath, 'utf8');
 
 test('docs/explanation/concepts.md is up to date (else: node scripts/generate-concepts.ts)', () => {
-  expect(written).toBe(withSections(written));
+  expect(page).toBe(withSections(page));
 });
 
 test('overwrites a table that was changed by hand', () => {
-  const tampered = written.replace('| `retired` | terminal |', '| `retired` | parked |');
-  expect(tampered).not.toBe(written);
-  expect(withSections(tampered)).toBe(written);
+  const changedPage = page.replace('| `retired` | terminal |', '| `retired` | parked |');
+  expect(changedPage).not.toBe(page);
+  expect(withSections(changedPage)).toBe(page);
 });
 
 test('contains every status and every cause', () => {
   for (const name of [...nodeStatusNames, ...allocationStatusNames, ...Object.keys(causes)])
-    expect(written).toContain(name);
+    expect(page).toContain(name);
 });
 
 test('refuses a section without a marker, or a marker without a section', () => {
-  expect(() => withSections(written.replace('<!-- generated: pairs -->', ''))).toThrow('no place for pairs');
-  expect(() => withSections(`${written}\n<!-- generated: nothing -->\n<!-- end -->\n`)).toThrow(
+  expect(() => withSections(page.replace('<!-- generated: pairs -->', ''))).toThrow('no place for pairs');
+  expect(() => withSections(`${page}\n<!-- generated: nothing -->\n<!-- end -->\n`)).toThrow(
     'has no generator: nothing',
   );
 });

@@ -110,7 +110,7 @@ function budgetTable(): string {
   return table(['setting', 'seconds', 'source'], [...defaults, ...classes]);
 }
 
-const whoActs = { tenant: "the tenant's operators too", fleet: 'operators of the fleet' } as const;
+const actorTexts = { tenant: "the tenant's operators too", fleet: 'operators of the fleet' } as const;
 
 /**
  * Lists only the statuses that allow an action. Other conditions depend on the node or allocation,
@@ -123,7 +123,7 @@ function actionTable(
     code(name),
     does,
     from.map(code).join(', ') + (whyNot ? '; with a condition' : ''),
-    whoActs[owner],
+    actorTexts[owner],
   ]);
   return table(['action', 'what it does', 'available in', 'for'], rows);
 }

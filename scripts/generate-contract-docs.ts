@@ -37,7 +37,7 @@ const credentialsInBody = {
   instances: 'one instance credential for each heartbeat',
 };
 
-function whoMay(access: Access): string {
+function describeAccess(access: Access): string {
   switch (access.kind) {
     case 'public':
       return 'everybody';
@@ -51,7 +51,7 @@ function whoMay(access: Access): string {
 }
 
 const routeRow = ([name, route]: [string, RouteDeclaration]) =>
-  `| \`${route.method} ${route.path}\` | ${route.summary} | ${whoMay(route.access)} | \`${name}\` |`;
+  `| \`${route.method} ${route.path}\` | ${route.summary} | ${describeAccess(route.access)} | \`${name}\` |`;
 
 function apiPage(): string {
   const byTag = Map.groupBy(Object.entries<RouteDeclaration>(routes), ([, route]) => route.tag);

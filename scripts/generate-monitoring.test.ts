@@ -21,6 +21,7 @@ import { moment, secondsLater, systemClock } from '../src/base/clock.ts';
 import { createLatencies } from '../src/base/telemetry/latencies.ts';
 import { createLog } from '../src/base/telemetry/log.ts';
 import { virtualClock } from '../src/base/virtual-clock.ts';
+import { noShortage } from '../src/lifecycle/limits/overload.ts';
 import { startRelay } from '../src/relay/relay.ts';
 import { declarePool } from '../src/store/rows/pools.ts';
 import { placeNodes } from '../src/store/testing/placed-nodes.ts';
@@ -28,10 +29,10 @@ import { type TestStore, testStore } from '../test/support/store.ts';
 import { fromRoot } from './generate-contract-docs.ts';
 import { monitoringFiles } from './generate-monitoring.ts';
 
-const written = (path: string) => readFileSync(fromRoot(path), 'utf8');
+const readPage = (path: string) => readFileSync(fromRoot(path), 'utf8');
 
 test.each(Object.keys(monitoringFiles))('%s is up to date (else: node scripts/generate-monitoring.ts)', (path) => {
-  expect(written(path)).toBe(monitoringFiles[path]?.());
+  expect(readPage(path)).toBe(monitoringFiles[path]?.());
 });
 
 describe('the metric table', () => {
@@ -41,30 +42,30 @@ describe('the metric table', () => {
   /** Returns a metric table as the text of a scrape shows it. */
   function tableOf(text: string): Record<string, { type: string; labels: Record<string, string[]> }> {
     const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type]));
-    const shown: ReturnType<typeof tableOf> = {};
+    const metrics: ReturnType<typeof tableOf> = {};
     for (const [, sampled = '', labels = ''] of text.matchAll(sample)) {
       const name = types.has(sampled) ? sampled : histogramOf(sampled);
-      shown[name] ??= { type: types.get(name) ?? 'none', labels: {} };
+      metrics[name] ??= { type: types.get(name) ?? 'none', labels: {} };
       for (const [, key = '', value = ''] of labels.matchAll(label)) {
         if (key === 'le') continue;
-        const { labels } = shown[name];
+        const { labels } = metrics[name];
         labels[key] = [...(labels[key] ?? []), value];
       }
     }
-    return shown;
+    return metrics;
   }
 
   const namesAndLabels = (table: Record<string, { type: string; labels: object }>) =>
     Object.fromEntries(
       Object.entries(table).map(([name, { type, labels }]) => [name, [type, ...Object.keys(labels).sort()]]),
     );
-  const ours = (table: ReturnType<typeof tableOf>) =>
+  const ownMetrics = (table: ReturnType<typeof tableOf>) =>
     Object.fromEntries(Object.entries(table).filter(([name]) => name.startsWith('slipway_')));
 
   const clock = virtualClock();
   const now = moment(clock.nowMs());
   let store: TestStore;
-  let scraped: ReturnType<typeof tableOf>;
+  let replicaTable: ReturnType<typeof tableOf>;
   beforeAll(async () => {
     store = await testStore();
     const { db } = store;
@@ -99,7 +100,7 @@ describe('the metric table', () => {
       sweeps: () => [
         {
           ...{ name: 'liveness', runs: 1, decided: 1, held: 1, would_have: 1, last_run_at: now, last_seconds: 1 },
-          ...{ lateness_seconds: 1, waiting: false, error: null, failed_at: null },
+          ...{ every_seconds: 1, lateness_seconds: 1, waiting: false, error: null, failed_at: null },
         },
       ],
       intake: () => ({ held_bytes: 1, refused: 1 }),
@@ -107,6 +108,7 @@ describe('the metric table', () => {
       streams: () => ({ readers: 1, filters: 1, batches: 1, facts: 1, bytes: 1, dropped: 1, ...parts }),
       agentStreams: () => ({ agents: 1, relays: 1 }),
       diskFreeBytes: async () => 1,
+      backups: { every_seconds: 86_400, ageSeconds: () => 1 },
       connections: () => ({ open: 1, closed_unknown: 1, closed_idle: 1, refused: 1 }),
       writeLimits: () => ({
         accounts: 1,
@@ -119,29 +121,30 @@ describe('the metric table', () => {
       tailLagMs: () => 1,
       database: async () => ({ ok: true, state: 'ok', detail: null }),
       overload: () => ({
-        ...{ loop_lag_ms: 1, behind_ms: 1, beats_per_second: 1, beat_rate: 1 },
-        ...{ shedding: { reads: true, beats: false, stretch: 1 }, beats: 1, beats_shed: 1, reads_shed: 1 },
+        ...{ loop_lag_ms: 1, behind_ms: 1, beats_per_second: 1, beat_rate: 1, ...noShortage },
+        ...{ shedding: { reads: true, beats: false, work: false, stretch: 1 }, beats: 1, beats_shed: 1 },
+        ...{ reads_shed: 1, work_refused: 1 },
       }),
     });
-    scraped = tableOf(await scrape());
+    replicaTable = tableOf(await scrape('all'));
   });
   afterAll(() => store.close());
 
   test('has exactly the metrics and labels of a replica', () => {
-    expect(namesAndLabels(ours(scraped))).toEqual(namesAndLabels({ ...fleetMetrics, ...replicaMetrics }));
+    expect(namesAndLabels(ownMetrics(replicaTable))).toEqual(namesAndLabels({ ...fleetMetrics, ...replicaMetrics }));
   });
 
   test('has only metrics of the process that a replica reports', () => {
-    const shown = namesAndLabels(scraped);
-    for (const [name, entry] of Object.entries(namesAndLabels(processMetrics))) expect(shown[name]).toEqual(entry);
+    const metrics = namesAndLabels(replicaTable);
+    for (const [name, entry] of Object.entries(namesAndLabels(processMetrics))) expect(metrics[name]).toEqual(entry);
   });
 
   test('lists every value that a replica reports', () => {
-    const listed = Object.entries<Metric>({ ...fleetMetrics, ...replicaMetrics });
-    for (const [name, { labels }] of listed)
+    const entries = Object.entries<Metric>({ ...fleetMetrics, ...replicaMetrics });
+    for (const [name, { labels }] of entries)
       for (const [key, values] of Object.entries(labels))
         if (values !== null)
-          expect(values, `${name} ${key}`).toEqual(expect.arrayContaining(scraped[name]?.labels[key] ?? []));
+          expect(values, `${name} ${key}`).toEqual(expect.arrayContaining(replicaTable[name]?.labels[key] ?? []));
   });
 
   test('has exactly the metrics of a relay', async () => {
@@ -153,8 +156,8 @@ describe('the metric table', () => {
       { clock: systemClock, log: createLog({ level: 'silent' }) },
     );
     onTestFinished(() => relay.stop());
-    const shown = tableOf(await (await fetch(`${relay.url}/metrics`)).text());
-    expect(namesAndLabels(shown)).toEqual(namesAndLabels(relayMetrics));
+    const relayTable = tableOf(await (await fetch(`${relay.url}/metrics`)).text());
+    expect(namesAndLabels(relayTable)).toEqual(namesAndLabels(relayMetrics));
   });
 });
 
@@ -170,11 +173,11 @@ describe('the expressions', () => {
   });
 
   test('every metric is on a dashboard', () => {
-    const shown = new Set(
+    const dashboardMetrics = new Set(
       expressions.flatMap(([, expression = '']) => expression.match(/[a-z_]+/g) ?? []).map(histogramOf),
     );
-    const wanted = { ...fleetMetrics, ...replicaMetrics, ...relayMetrics };
-    expect(Object.keys(wanted).filter((name) => !shown.has(name))).toEqual([]);
+    const allMetrics = { ...fleetMetrics, ...replicaMetrics, ...relayMetrics };
+    expect(Object.keys(allMetrics).filter((name) => !dashboardMetrics.has(name))).toEqual([]);
   });
 
   test.each([
@@ -188,7 +191,7 @@ describe('the expressions', () => {
     expect(unknownNames(expression)).toEqual(wrong);
   });
 
-  test('knows no metric twice', () => {
+  test('lists no metric twice', () => {
     const tables = [fleetMetrics, replicaMetrics, relayMetrics, processMetrics];
     const names = tables.flatMap((table) => Object.keys(table));
     expect(new Set(names).size).toBe(names.length);
@@ -197,13 +200,13 @@ describe('the expressions', () => {
 });
 
 describe('the runbook', () => {
-  const page = written(runbookPage);
+  const page = readPage(runbookPage);
   const sections = [...page.matchAll(/^### (.+)\n([\s\S]*?)(?=^### |$(?![\s\S]))/gm)];
 
   test('has one section for each alert, in the order of the table', () => {
     expect(sections.map(([, name]) => name)).toEqual(Object.keys(alerts));
     for (const name of Object.keys(alerts))
-      expect(written('packaging/monitoring/prometheus-rules.yaml')).toContain(
+      expect(readPage('packaging/monitoring/prometheus-rules.yaml')).toContain(
         `${runbookPage}#${runbookAnchor(name)}\n`,
       );
   });
@@ -217,7 +220,7 @@ describe('the runbook', () => {
 
   /** Maps each command to the spellings of each flag it requires, like `['-r', '--reason']`. */
   const commands = new Map(
-    [...written('docs/reference/cli.md').matchAll(/^#{3,4} slipway (.+)\n([\s\S]*?)(?=^#{2,4} |$(?![\s\S]))/gm)].map(
+    [...readPage('docs/reference/cli.md').matchAll(/^#{3,4} slipway (.+)\n([\s\S]*?)(?=^#{2,4} |$(?![\s\S]))/gm)].map(
       ([, name = '', text = '']) => [
         name,
         [...text.matchAll(/^\| `([^`]+)` \|.*\(required[;)]/gm)].map(
@@ -228,7 +231,7 @@ describe('the runbook', () => {
   );
 
   /** Returns what the reference of the command line does not accept in `slipway WORDS…`. */
-  function faultsOf(line: string): string[] {
+  function findFaults(line: string): string[] {
     const words = line.split(/\s+/).slice(1);
     const lengths = words.map((_, index) => index + 1).reverse();
     const name = lengths.map((length) => words.slice(0, length).join(' ')).find((each) => commands.has(each));
@@ -236,8 +239,8 @@ describe('the runbook', () => {
     const next = words[name.split(' ').length] ?? '-';
     const hasSubcommands = [...commands.keys()].some((each) => each.startsWith(`${name} `));
     if (hasSubcommands && !next.startsWith('-')) return [`${line}: ${name} has no subcommand ${next}`];
-    const required = commands.get(name) ?? [];
-    return required
+    const requiredFlags = commands.get(name) ?? [];
+    return requiredFlags
       .filter((spellings) => !spellings.some((flag) => words.includes(flag)))
       .map((spellings) => `${line}: ${spellings.at(-1)} is missing`);
   }
@@ -245,7 +248,7 @@ describe('the runbook', () => {
   test('names only commands that exist, with the flags that they require', () => {
     const lines = [...page.matchAll(/^slipway [^#\n]+|(?<=`)slipway [^`]+(?=`)/gm)].map(([line]) => line.trim());
     expect(lines.length).toBeGreaterThan(20);
-    expect(lines.flatMap(faultsOf)).toEqual([]);
+    expect(lines.flatMap(findFaults)).toEqual([]);
   });
 
   test.each([
@@ -255,6 +258,6 @@ describe('the runbook', () => {
     ['slipway drift mend ID', 'drift has no subcommand mend'],
     ['slipway sweep', 'there is no such command'],
   ])('finds what is wrong in %s', (line, fault) => {
-    expect(faultsOf(line)).toEqual([`${line}: ${fault}`]);
+    expect(findFaults(line)).toEqual([`${line}: ${fault}`]);
   });
 });

@@ -21,7 +21,7 @@ const links = (shown_by: readonly ShownBy[]): string => [...new Set(shown_by.map
 
 const row = (may: string) => (line: ThreatLine) => `| ${may} | ${line.says} | ${links(line.shown_by)} |`;
 
-const renderedThreatModel = (): string =>
+const renderThreatModel = (): string =>
   attackers
     .map(({ name, holds, can, cannot }) =>
       [
@@ -44,7 +44,7 @@ export function withThreatModel(text: string): string {
   if (start < 0) throw new Error(`SECURITY.md has no heading "${heading}"`);
   const end = text.indexOf(nextHeading, start + heading.length);
   const rest = end < 0 ? '' : text.slice(end);
-  return `${text.slice(0, start)}${introduction}${renderedThreatModel()}\n${rest}`;
+  return `${text.slice(0, start)}${introduction}${renderThreatModel()}\n${rest}`;
 }
 
 if (process.argv[1] === import.meta.filename) {

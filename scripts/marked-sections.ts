@@ -5,7 +5,7 @@ const section = /<!-- generated: ([a-z-]+) -->\n[\s\S]*?<!-- end -->/g;
 /** Returns the page with every marked section regenerated. `path` is for messages. */
 export function fillSections(path: string, page: string, sections: Record<string, () => string>): string {
   const writtenSections = new Set<string>();
-  const updated = page.replace(section, (_, name: string) => {
+  const newPage = page.replace(section, (_, name: string) => {
     const render = sections[name];
     if (!render) throw new Error(`${path} marks a section that has no generator: ${name}`);
     writtenSections.add(name);
@@ -13,5 +13,5 @@ export function fillSections(path: string, page: string, sections: Record<string
   });
   const missing = Object.keys(sections).filter((name) => !writtenSections.has(name));
   if (missing.length > 0) throw new Error(`${path} has no place for ${missing.join(', ')}`);
-  return updated;
+  return newPage;
 }

@@ -22,18 +22,18 @@ const artefacts = ['npm', 'archive', 'debian', 'image'];
 const { values } = parseArgs({
   options: {
     into: { type: 'string', default: join(root, 'dist/release') },
-    /** Builds these artefacts alone. The npm package takes seconds. */
+    /** Builds only these artefacts. The npm package alone takes seconds. */
     only: { type: 'string', multiple: true },
   },
 });
-const wanted = values.only ?? artefacts;
-/** Otherwise a developer without podman still gets the other artefacts. */
+const requestedNames = values.only ?? artefacts;
+/** Whether an artefact that cannot be built is an error. Otherwise it is skipped. */
 const mustBuildAll = values.only !== undefined || process.env.CI === 'true';
-const unknown = wanted.find((name) => !artefacts.includes(name));
-if (unknown !== undefined) throw new Error(`--only ${unknown} is not one of ${artefacts.join(', ')}`);
+const unknownName = requestedNames.find((name) => !artefacts.includes(name));
+if (unknownName !== undefined) throw new Error(`--only ${unknownName} is not one of ${artefacts.join(', ')}`);
 const obstacles: Record<string, () => string | null> = { debian: dpkgObstacle, image: imageObstacle };
 // Checked before the build, which takes minutes.
-const possible = wanted.filter((name) => {
+const possible = requestedNames.filter((name) => {
   const obstacle = obstacles[name]?.() ?? null;
   if (obstacle !== null && mustBuildAll) throw new Error(`cannot build the artefact ${name}: ${obstacle}`);
   if (obstacle !== null) console.log(`skipped the artefact ${name}: ${obstacle}`);
@@ -48,7 +48,7 @@ const date = sourceDate();
 // Fails on a bad key before the build, which takes minutes.
 const key = signingKey();
 
-/** The console's build depends on it. */
+/** The build of the console depends on this variable. */
 process.env.NODE_ENV = 'production';
 
 async function sha256(path: string): Promise<string> {
@@ -64,12 +64,12 @@ async function buildArtefacts(): Promise<void> {
   if (builds('npm')) await writeTarball(tree, join(folder, `${base}.tgz`), date);
   writeFileSync(join(folder, `${base}.cdx.json`), sbomOf(packages, date));
   if (possible.every((name) => name === 'npm')) return;
-  const whole = join(staging, `${base}-linux-${process.arch}`);
-  renameSync(tree, whole);
-  addPrograms(whole);
-  if (builds('archive')) await writeTarball(whole, join(folder, `${base}-linux-${process.arch}.tar.gz`), date);
-  if (builds('debian')) writeDebianPackage(whole, join(staging, 'debian'), folder, date);
-  if (builds('image')) await writeImage(whole, join(staging, 'image'), folder, date);
+  const archiveFolder = join(staging, `${base}-linux-${process.arch}`);
+  renameSync(tree, archiveFolder);
+  addPrograms(archiveFolder);
+  if (builds('archive')) await writeTarball(archiveFolder, join(folder, `${base}-linux-${process.arch}.tar.gz`), date);
+  if (builds('debian')) writeDebianPackage(archiveFolder, join(staging, 'debian'), folder, date);
+  if (builds('image')) await writeImage(archiveFolder, join(staging, 'image'), folder, date);
 }
 
 emptyOutput(folder);

@@ -1,8 +1,8 @@
 /**
  * Prepares a clone: packages, the console, the agent bundle and, for tests, a browser, a container
- * engine and an external client. Skips each step that is already done. It runs before `npm start`
- * and `npm test` on any Node that the machine has, so it imports no packages and uses nothing newer
- * than Node 20.
+ * engine, the AgentField SDK and third-party programs. Skips each step that is already done. Runs
+ * before `npm start` and `npm test` on any Node that the machine has, so it imports no packages and
+ * uses nothing newer than Node 20.
  */
 import { agentfieldSdkStep } from './setup/agentfield-sdk.mjs';
 import { buildSteps } from './setup/build.mjs';

@@ -31,7 +31,7 @@ const staticStages: Stage[] = [
   { name: 'lint and format', args: [tool('@biomejs/biome/bin/biome'), 'check', '--error-on-warnings'] },
 ];
 
-/** This file is built in every run, so that it is always current. */
+/** Builds the bundle in every run, so that it is always current. */
 const serverInOneFile: Stage = { name: 'server in one file', args: [`${root}/scripts/test/server-in-one-file.ts`] };
 
 const quick = process.argv.includes('--quick');

@@ -12,7 +12,7 @@ import { freshDirectory, removeDirectory } from '../harness/leftovers.ts';
 import { median, report } from '../harness/measure.ts';
 import { common, readOptions } from '../harness/options.ts';
 import { credentialOf, fillFleet } from '../harness/resting-fleet.ts';
-import { type Served, serveSlipway, unlimitedRate } from './processes.ts';
+import { type RunningServer, serveSlipway, unlimitedRate } from './processes.ts';
 import { post, send } from './sender.ts';
 
 const options = readOptions(import.meta.url, {
@@ -60,7 +60,7 @@ function beatOver(sockets: WebSocket[], count: number): Promise<void> {
   });
 }
 
-const residentMb = ({ pid }: Served) =>
+const residentMb = ({ pid }: RunningServer) =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
 const loadBefore = loadavg();

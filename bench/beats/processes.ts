@@ -9,7 +9,7 @@ import { registerCleanup } from '../harness/leftovers.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-export interface Served {
+export interface RunningServer {
   pid: number;
   port: number;
   stop(): Promise<void>;
@@ -23,7 +23,7 @@ function acceptsConnections(port: number): Promise<boolean> {
   });
 }
 
-async function serve(command: string, args: string[], port: number): Promise<Served> {
+async function serve(command: string, args: string[], port: number): Promise<RunningServer> {
   const kill = registerCleanup(async () => {
     child.kill('SIGKILL');
     await exited;
@@ -49,7 +49,7 @@ async function serve(command: string, args: string[], port: number): Promise<Ser
  * Starts the baseline. Its young generation has the same size as the server's, so that garbage
  * collection does not cause part of the difference.
  */
-export async function serveRaw(): Promise<Served> {
+export async function serveRaw(): Promise<RunningServer> {
   const port = await freePort();
   return serve(process.execPath, ['--max-semi-space-size=64', 'bench/beats/raw-server.ts', String(port)], port);
 }
@@ -60,7 +60,7 @@ export async function serveRaw(): Promise<Served> {
  */
 export const unlimitedRate = ['--beat-rate', '10000000'];
 
-export async function serveSlipway(data_dir: string, extraArgs: string[]): Promise<Served> {
+export async function serveSlipway(data_dir: string, extraArgs: string[]): Promise<RunningServer> {
   const port = await freePort();
   return serve(
     'bin/slipway',

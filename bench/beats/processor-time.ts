@@ -1,6 +1,6 @@
 /**
- * Reads the CPU time of a process and all its threads in nanoseconds, because the usual ticks of 10
- * ms are too coarse for short turns.
+ * Reads how many seconds of CPU time the live threads of a process have used. The kernel counts
+ * nanoseconds in `schedstat`; its usual ticks of 10 ms are too coarse for short measurements.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 

@@ -30,7 +30,7 @@ const layer = `(array[${evidenceLayers.map((each) => `'${each}'`).join(', ')}])[
  */
 const insertFacts = `
   insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
-  select $1::timestamptz + make_interval(secs => i * $2::double precision), ${layer}, 'node.told', 'boot stage packages took 12.3 s after ' || i || ' others',
+  select $1::timestamptz + make_interval(secs => i * $2::double precision), ${layer}, 'node.seen', 'boot stage packages took 12.3 s after ' || i || ' others',
     jsonb_build_object('seconds', i % 400, 'stage', 'packages', 'note', repeat('x', 80)),
     case i % 100 when 0 then '${busyNode}' else 'node_' || lpad((i % $3)::text, 20, '0') end, 'inst_' || lpad((i % $3)::text, 20, '0'),
     'correlation-' || lpad((i / 10)::text, 20, '0'), case when i % 2 = 0 then 'alloc_' || lpad((i % $3)::text, 20, '0') end,
@@ -42,7 +42,7 @@ const indexes = `select indexrelid::regclass::text as name, pg_get_indexdef(inde
 export async function fillEvidence(db: Database, clock: Clock, count: number): Promise<{ nodes: number }> {
   const nodes = count / factsPerNode;
   const startAt = secondsLater(now(clock), -days * daySeconds);
-  // Write one row at the start of the period, so that the partitions begin there.
+  // Write one row of each layer at the start of the period, so that the partitions begin there.
   for (const each of evidenceLayers)
     await db.query(`insert into evidence (at, layer, kind, summary) values ($1, $2, 'bench.began', 'began')`, [
       startAt,

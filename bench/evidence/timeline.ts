@@ -7,9 +7,9 @@
 import { loadavg } from 'node:os';
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
 import { wholeFleet } from '../../src/lifecycle/visibility.ts';
-import { type Cursor, headCursor, parseCursor } from '../../src/store/evidence/commit-order.ts';
+import { type Cursor, parseCursor, readHeadCursor } from '../../src/store/evidence/commit-order.ts';
 import { readAfter, readTimeline, recordEvidence } from '../../src/store/evidence/evidence.ts';
-import { evidencePartitions } from '../../src/store/history/retention.ts';
+import { listPartitions } from '../../src/store/history/retention.ts';
 import type { Database } from '../../src/store/pg/database.ts';
 import { startBenchServer } from '../harness/bench-database.ts';
 import { type Figure, median, quantile, report, secondsOf } from '../harness/measure.ts';
@@ -89,15 +89,15 @@ try {
     say(`filling a store with ${formatCount(rows)} facts`);
     const seconds = await secondsOf(async () => {
       const filled = await fillEvidence(db, systemClock, rows);
-      stores.push({ rows, db, ...filled, head: await headCursor(db) });
+      stores.push({ rows, db, ...filled, head: await readHeadCursor(db) });
     });
-    const partitions = (await evidencePartitions(db)).length;
+    const partitions = (await listPartitions(db)).length;
     say(`filled in ${seconds.toFixed(0)} s, ${partitions} partitions`);
     figures.push({ what: `database of ${formatCount(rows)} facts`, value: await databaseSizeMb(db), unit: 'MB' });
   }
   // The baseline: a store without facts and without the partitions of three months.
   const emptyDb = await server.database('evidence_empty');
-  const empty: Store = { rows: 0, nodes: 0, db: emptyDb, head: await headCursor(emptyDb) };
+  const empty: Store = { rows: 0, nodes: 0, db: emptyDb, head: await readHeadCursor(emptyDb) };
   for (const [what, query] of Object.entries(queries)) {
     say(`measuring ${what}`);
     const durations = new Map([...stores, empty].map((store) => [store, [] as number[]]));

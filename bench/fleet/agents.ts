@@ -6,7 +6,7 @@ import { credentialOf } from '../harness/resting-fleet.ts';
 import { timingWheel, type Wheel } from './wheel.ts';
 
 /** The behavior of an agent when its next heartbeat is due. */
-export const doing = { beats: 0, boots: 1, dead: 2, falters: 3 } as const;
+export const agentStates = { beats: 0, boots: 1, dead: 2, falters: 3 } as const;
 
 export interface Agents {
   wheel: Wheel;
@@ -27,7 +27,7 @@ export interface Agents {
   nameOf(agent: number): string;
 }
 
-/** Indexed by the values of `doing`. */
+/** Indexed by the values of `agentStates`. */
 const reports = ['ready', 'starting', 'ready', 'ready'].map(
   (status) => `"status":"${status}","health_score":100,"error_rate":0,"active_tasks":0`,
 );
@@ -56,7 +56,7 @@ export function createAgents(filled: number, joining: number, fromMs: number): A
       if (joined.length >= joining) throw new Error(`more than ${joining} agents joined`);
       joined.push({ credential, name });
       const agent = filled + joined.length - 1;
-      state[agent] = doing.boots;
+      state[agent] = agentStates.boots;
       return agent;
     },
     nameOf: (agent) => (agent < filled ? `machine-${String(agent + 1).padStart(7, '0')}` : newcomer(agent).name),

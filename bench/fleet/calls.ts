@@ -1,6 +1,6 @@
 /** Simulates agents that send each heartbeat as a single call. Failed calls are retried soon. */
 import { Agent } from 'node:http';
-import { jittered } from '../../src/base/backoff.ts';
+import { addJitter } from '../../src/base/backoff.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import type { Agents } from './agents.ts';
 import { post } from './post.ts';
@@ -22,7 +22,7 @@ export function createCalls(
   onAnswer: (agent: number, answer: BeatAnswer, sentMs: number) => void,
 ): Calls {
   const sockets = new Agent({ keepAlive: true, maxSockets: connections });
-  let stopped = false;
+  let isStopped = false;
 
   const call = async (agent: number) => {
     const sentMs = systemClock.nowMs();
@@ -35,16 +35,16 @@ export function createCalls(
       tally.called++;
       onAnswer(agent, JSON.parse(text) as BeatAnswer, sentMs);
     } catch (error) {
-      if (stopped) return;
+      if (isStopped) return;
       countUp(tally.failed, `call: ${codeOf(error)}`);
-      agents.wheel.schedule(agent, systemClock.nowMs() + jittered(retryMs));
+      agents.wheel.schedule(agent, systemClock.nowMs() + addJitter(retryMs));
     }
   };
 
   return {
     send: (agent) => void call(agent),
     stop() {
-      stopped = true;
+      isStopped = true;
       sockets.destroy();
     },
   };

@@ -1,13 +1,13 @@
 /** Computes the figures of a run with their targets, and notes on failures and the bottleneck. */
 import { cpus } from 'node:os';
 import { type Figure, quantile } from '../harness/measure.ts';
-import type { Fate } from './fate.ts';
+import type { FleetEvents } from './events.ts';
 import type { Judgement } from './judge.ts';
 import type { Load } from './load.ts';
 import type { FleetOptions } from './options.ts';
 import { type CpuUsage, cpuUsageBetween, type Reading } from './processors.ts';
 import { type ReadTimes, readNames } from './reader.ts';
-import type { Written } from './writer.ts';
+import type { WriteResult } from './writer.ts';
 
 type LoadReading = Reading & { sent: number; answered: number };
 
@@ -17,13 +17,13 @@ export interface Run {
   startSeconds: number;
   readings: LoadReading[];
   load: Load;
-  fate: Fate;
+  events: FleetEvents;
   /** The response times of the reader; a story has none. */
   reads: ReadTimes | undefined;
   judgement: Judgement;
   storyFigures: Figure[];
   /** The changes of the writer; only a story has one. */
-  written: Written | undefined;
+  written: WriteResult | undefined;
 }
 
 const targets = { lateSeconds: 2, residentMb: 1500, readMs: 100 };
@@ -42,7 +42,6 @@ const spread = (what: string, values: number[], unit: 's' | 'ms', target?: numbe
         ...(share === 0.99 && target !== undefined && { target }),
       }));
 
-/** Describes the bottleneck. */
 function describeBottleneck(use: CpuUsage, answered: number, wanted: number): string {
   if (answered >= sustainedShare * wanted) return 'nothing: the rate was sustained';
   if (Math.max(...use.servers) >= saturatedShare) return 'the server: its single thread was saturated';
@@ -81,7 +80,7 @@ const secondsOf = (gaps: Judgement['gaps']) => gaps.map(({ seconds }) => `${seco
 
 const formatCounts = (counts: ReadonlyMap<string, number>) => [...counts].map(([what, count]) => `${what}: ${count}`);
 
-const writerFigures = ({ acknowledged, lost, unfinished, refused }: Written): Figure[] => [
+const writerFigures = ({ acknowledged, lost, unfinished, refused }: WriteResult): Figure[] => [
   { what: 'changes acknowledged during the run', value: acknowledged, unit: '' },
   { what: '… refused, not counted', value: refused, unit: '' },
   { what: '… acknowledged but lost', value: lost.length, unit: '', target: 1 },
@@ -89,7 +88,7 @@ const writerFigures = ({ acknowledged, lost, unfinished, refused }: Written): Fi
 ];
 
 export function figuresOf(run: Run): { figures: Figure[]; notes: string[] } {
-  const { options, interval, readings, load, fate, reads, judgement } = run;
+  const { options, interval, readings, load, events, reads, judgement } = run;
   const wanted = options.nodes / interval;
   // First contact is more expensive: the server loads the session of each agent.
   const firstContactEnd = Math.min(readings.length - 1, Math.ceil(interval * 1.2));
@@ -100,7 +99,7 @@ export function figuresOf(run: Run): { figures: Figure[]; notes: string[] } {
     { what: 'time until the servers are ready', value: run.startSeconds, unit: 's' },
     { what: 'false verdicts', value: judgement.false_verdicts.length, unit: '', target: 1 },
     { what: 'verdicts held back', value: judgement.held.length, unit: '', target: 1 },
-    { what: 'agents that died', value: fate.dead.size, unit: '' },
+    { what: 'agents that died', value: events.dead.size, unit: '' },
     { what: '… not detected', value: judgement.missed.length, unit: '', target: 1 },
     ...spread('… detected after the end of their stale time', judgement.lateness_seconds, 's', targets.lateSeconds),
     {
@@ -126,7 +125,7 @@ export function figuresOf(run: Run): { figures: Figure[]; notes: string[] } {
         )
       : []),
     ...spread('heartbeat, from due to answered', load.tally.waitedMs, 'ms'),
-    ...spread('registration of a new machine', fate.joinMs, 'ms'),
+    ...spread('registration of a new machine', events.joinMs, 'ms'),
     // Most stories replace the servers, so CPU time cannot be compared over the run of a story.
     ...(options.story ? [] : phaseFigures('first contact', first, middle, wanted)),
     ...(options.story ? [] : phaseFigures('after first contact', middle, last, wanted)),
@@ -141,7 +140,7 @@ export function figuresOf(run: Run): { figures: Figure[]; notes: string[] } {
     `${load.tally.answered} heartbeats were answered: ${load.tally.called} sent as single calls, the others through ${options.streams} streams (one agent each) and ${options.relays} relays`,
     ...formatCounts(load.tally.failed).map((each) => `failed heartbeat requests, ${each}`),
     ...formatCounts(load.tally.refused).map((each) => `refused heartbeats, ${each}`),
-    ...formatCounts(fate.answers).map((each) => `registrations, ${each}`),
+    ...formatCounts(events.registrations).map((each) => `registrations, ${each}`),
     ...[...new Set(reads?.failed ?? [])].slice(0, 5).map((each) => `a read failed: ${each}`),
     ...(use && !options.story ? [`limited by ${describeBottleneck(use, rate, wanted)}`] : []),
   ];

@@ -5,7 +5,7 @@
 import { secondsBetween } from '../../src/base/clock.ts';
 import type { Database } from '../../src/store/pg/database.ts';
 import type { Agents } from './agents.ts';
-import type { Written } from './writer.ts';
+import type { WriteResult } from './writer.ts';
 
 export interface Judgement {
   /** Verdicts on healthy machines, or before the stale time was over. */
@@ -75,7 +75,7 @@ async function countLostBeats(db: Database, agents: Agents): Promise<number> {
 }
 
 /** The number of deaths detected so far. */
-export async function countFound(db: Database, agents: Agents, dead: Deaths, since: Date): Promise<number> {
+export async function countDetected(db: Database, agents: Agents, dead: Deaths, since: Date): Promise<number> {
   const rows = await db.query(
     `select distinct fact.node_id from evidence fact join nodes node on node.node_id = fact.node_id
      where fact.at >= $1 and fact.kind = 'node.offline' and node.name = any($2)`,
@@ -115,9 +115,9 @@ export function judgeVerdicts(
 }
 
 /** Describes the failures of a run. A late verdict is no failure; its target is only printed. */
-export const brokenBy = (
+export const describeFailures = (
   { false_verdicts, held, missed }: Pick<Judgement, 'false_verdicts' | 'held' | 'missed'>,
-  written: Pick<Written, 'lost'> | undefined,
+  written: Pick<WriteResult, 'lost'> | undefined,
 ): string[] => [
   ...false_verdicts.map((each) => `a false verdict: ${each}`),
   ...held.map((each) => `a verdict was held back: ${each}`),

@@ -2,10 +2,10 @@
  * Sends the heartbeats of the fleet. Each agent beats through its relay, its stream or by calls,
  * and beats again after the assigned interval ± 10 %.
  */
-import { jittered } from '../../src/base/backoff.ts';
+import { addJitter } from '../../src/base/backoff.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { effectiveStaleSeconds } from '../../src/lifecycle/deadlines/heartbeat-policy.ts';
-import { type Agents, doing } from './agents.ts';
+import { type Agents, agentStates } from './agents.ts';
 import { createCalls } from './calls.ts';
 import { falteringShare } from './plan.ts';
 import { type BeatAnswer, countUp, createRelay, newTally, type Relay, type Tally } from './relay.ts';
@@ -36,21 +36,22 @@ export interface Load {
 
 export function startLoad({ agents, relays, streams, one_calls_in, urlOf }: LoadOptions): Load {
   const tally = newTally();
-  let stopped = false;
+  let isStopped = false;
   let answers = 0;
 
   const onAnswer = (agent: number, answer: BeatAnswer, sentMs: number) => {
     const nowMs = systemClock.nowMs();
     if (answer.heartbeat_interval_seconds === undefined) {
       countUp(tally.refused, answer.code ?? 'no answer');
-      if (agents.state[agent] !== doing.dead) agents.wheel.schedule(agent, nowMs + jittered(retrySeconds * 1000));
+      if (agents.state[agent] !== agentStates.dead)
+        agents.wheel.schedule(agent, nowMs + addJitter(retrySeconds * 1000));
       return;
     }
     agents.sentMs[agent] = sentMs;
     agents.answeredMs[agent] = nowMs;
     agents.interval[agent] = answer.heartbeat_interval_seconds;
     if (answers++ % sampleEvery === 0) tally.waitedMs.push(nowMs - (agents.dueMs[agent] ?? nowMs));
-    agents.wheel.schedule(agent, nowMs + jittered(answer.heartbeat_interval_seconds * 1000));
+    agents.wheel.schedule(agent, nowMs + addJitter(answer.heartbeat_interval_seconds * 1000));
   };
 
   const relayList: Relay[] = Array.from({ length: relays }, (_, place) =>
@@ -66,8 +67,8 @@ export function startLoad({ agents, relays, streams, one_calls_in, urlOf }: Load
    */
   const delayIfFaltering = (agent: number, nowMs: number): boolean => {
     const { state, sentMs, interval, wheel } = agents;
-    if (state[agent] !== doing.falters || !sentMs[agent]) return false;
-    state[agent] = doing.beats;
+    if (state[agent] !== agentStates.falters || !sentMs[agent]) return false;
+    state[agent] = agentStates.beats;
     const untilMs = (sentMs[agent] ?? 0) + falteringShare * effectiveStaleSeconds(0, interval[agent] ?? 0) * 1000;
     if (untilMs <= nowMs) return false;
     wheel.schedule(agent, untilMs);
@@ -75,7 +76,7 @@ export function startLoad({ agents, relays, streams, one_calls_in, urlOf }: Load
   };
 
   const beat = (agent: number, nowMs: number) => {
-    if (agents.state[agent] === doing.dead || delayIfFaltering(agent, nowMs)) return;
+    if (agents.state[agent] === agentStates.dead || delayIfFaltering(agent, nowMs)) return;
     agents.dueMs[agent] = nowMs;
     if (agent < streams) ownStreams.send(agent);
     else if (usesCalls(agent)) calls.send(agent);
@@ -83,7 +84,7 @@ export function startLoad({ agents, relays, streams, one_calls_in, urlOf }: Load
   };
 
   const turn = () => {
-    if (stopped) return;
+    if (isStopped) return;
     const nowMs = systemClock.nowMs();
     agents.wheel.due(nowMs, (agent) => beat(agent, nowMs));
     for (const relay of relayList) relay.turn(nowMs);
@@ -95,7 +96,7 @@ export function startLoad({ agents, relays, streams, one_calls_in, urlOf }: Load
     tally,
     behind: () => relayList.reduce((sum, relay) => sum + relay.waiting(), 0),
     stop() {
-      stopped = true;
+      isStopped = true;
       for (const relay of relayList) relay.stop();
       ownStreams.stop();
       calls.stop();

@@ -5,7 +5,7 @@
 import { seededRandom } from '../../test/properties/support/random.ts';
 import type { FleetOptions } from './options.ts';
 
-export interface Planned {
+export interface PlannedEvent {
   atSeconds: number;
   act: 'dies' | 'restarts' | 'falters' | 'joins';
   /** The number of the agent. For a join, its position among the joins. */
@@ -26,7 +26,7 @@ export function bootSeconds(random: () => number): number {
 /**
  * `staleSeconds` is the longest stale time. Deaths come early enough to be detected during the run.
  */
-export function drawPlan(options: FleetOptions, staleSeconds: number): Planned[] {
+export function drawPlan(options: FleetOptions, staleSeconds: number): PlannedEvent[] {
   const { nodes, deaths, restarts, faltering, joins } = options;
   const seconds = options.minutes * 60;
   const lastDeath = seconds - staleSeconds - settleSeconds;
@@ -43,7 +43,12 @@ export function drawPlan(options: FleetOptions, staleSeconds: number): Planned[]
     }
   };
   const randomBetween = (from: number, to: number) => from + random() * (to - from);
-  const events = (count: number, act: Planned['act'], until: number, agentOf: (place: number) => number): Planned[] =>
+  const events = (
+    count: number,
+    act: PlannedEvent['act'],
+    until: number,
+    agentOf: (place: number) => number,
+  ): PlannedEvent[] =>
     Array.from({ length: count }, (_, place) => ({
       atSeconds: randomBetween(firstSeconds, until),
       act,

@@ -38,7 +38,7 @@ export const newTally = (): Tally => ({
 
 export const countUp = (map: Map<string, number>, key: string, by = 1) => map.set(key, (map.get(key) ?? 0) + by);
 
-/** The fields that are used of an answer to a call, on a stream or in a batch. */
+/** The used fields of an answer to a call, on a stream or in a batch. */
 export interface BeatAnswer {
   heartbeat_interval_seconds?: number;
   code?: string;
@@ -66,7 +66,7 @@ export function createRelay(
   let sinceMs = 0;
   let inFlight = 0;
   let tries = 0;
-  let stopped = false;
+  let isStopped = false;
 
   const send = async (batch: number[]) => {
     const body = `{"beats":[${batch.map((agent) => `{"credential":"${agents.credential(agent)}",${agents.reportOf(agent)}}`).join(',')}]}`;
@@ -97,7 +97,7 @@ export function createRelay(
   };
 
   const pump = (nowMs: number) => {
-    while (!stopped && inFlight < connections && waiting.length > 0) {
+    while (!isStopped && inFlight < connections && waiting.length > 0) {
       if (waiting.length < maxBatch && nowMs - sinceMs < maxBatchAgeMs) return;
       void run(waiting.splice(0, maxBatch));
       sinceMs = nowMs;
@@ -112,7 +112,7 @@ export function createRelay(
     turn: pump,
     waiting: () => waiting.length,
     stop() {
-      stopped = true;
+      isStopped = true;
       sockets.destroy();
     },
   };

@@ -21,7 +21,7 @@ export interface FleetSize {
   rate: number;
 }
 
-export const adminToken = 'swt_of-the-bench-and-of-nobody-else';
+export const adminToken = 'swt_only-for-the-benchmarks-0123456789';
 
 /** The interval the server assigns to this fleet, before jitter. */
 export const intervalSeconds = ({ nodes, rate }: FleetSize): number => Math.max(minIntervalSeconds, nodes / rate);

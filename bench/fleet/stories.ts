@@ -26,12 +26,12 @@ export interface StoryContext {
  * the end of that gap.
  */
 const settleSeconds = (options: FleetOptions) => Math.max(15, 1.2 * intervalSeconds(options));
-const downSeconds = 60;
+const freezeSeconds = 60;
 const upSeconds = 20;
 const crashes = 3;
 const crashEverySeconds = 8;
 
-const seconds = async (work: () => Promise<unknown>): Promise<number> => {
+const measureSeconds = async (work: () => Promise<unknown>): Promise<number> => {
   const startedMs = systemClock.monotonicMs();
   await work();
   return (systemClock.monotonicMs() - startedMs) / 1000;
@@ -42,36 +42,36 @@ const wait = (duration: number) => pause(systemClock, duration * 1000);
 /** Kills the servers and the database, and starts them again. */
 async function restart({ store, directory, options, replicas, progress }: StoryContext): Promise<Figure[]> {
   await wait(settleSeconds(options));
-  const away = await seconds(async () => {
+  const downtime = await measureSeconds(async () => {
     await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
     await store.kill();
     progress('servers and database were killed');
     await store.start();
     for (const index of replicas.keys())
-      replicas[index] = await startServer(directory, store, options.rate, `server-${index}`);
+      replicas[index] = await startServer(directory, store, options.rate / replicas.length, `server-${index}`);
   });
-  progress(`servers and database are ready again after ${away.toFixed(1)} s`);
-  return [{ what: 'from the kill until the servers are ready again', value: away, unit: 's' }];
+  progress(`servers and database are ready again after ${downtime.toFixed(1)} s`);
+  return [{ what: 'from the kill until the servers are ready again', value: downtime, unit: 's' }];
 }
 
 /** Kills the servers repeatedly, each time before the fleet has recovered. */
 async function crashLoop({ store, directory, options, replicas, progress }: StoryContext): Promise<Figure[]> {
   await wait(settleSeconds(options));
-  const away: number[] = [];
+  const downtimes: number[] = [];
   for (let crash = 1; crash <= crashes; crash++) {
-    const awaySeconds = await seconds(async () => {
+    const downSeconds = await measureSeconds(async () => {
       await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
       for (const index of replicas.keys())
-        replicas[index] = await startServer(directory, store, options.rate, `server-${index}`);
+        replicas[index] = await startServer(directory, store, options.rate / replicas.length, `server-${index}`);
     });
-    progress(`crash ${crash} of ${crashes}: the servers are ready again after ${awaySeconds.toFixed(1)} s`);
-    away.push(awaySeconds);
-    if (crash < crashes) await wait(Math.max(0, crashEverySeconds - awaySeconds));
+    progress(`crash ${crash} of ${crashes}: the servers are ready again after ${downSeconds.toFixed(1)} s`);
+    downtimes.push(downSeconds);
+    if (crash < crashes) await wait(Math.max(0, crashEverySeconds - downSeconds));
   }
   return [
     { what: 'kills of the servers', value: crashes, unit: '' },
     { what: '… at least this far apart', value: crashEverySeconds, unit: 's' },
-    { what: '… until the servers are ready again, max', value: Math.max(...away), unit: 's' },
+    { what: '… until the servers are ready again, max', value: Math.max(...downtimes), unit: 's' },
   ];
 }
 
@@ -80,10 +80,10 @@ async function storeDown({ store, options, progress }: StoryContext): Promise<Fi
   await wait(settleSeconds(options));
   progress('the database is frozen');
   store.freeze();
-  await wait(downSeconds);
+  await wait(freezeSeconds);
   store.thaw();
   progress('the database continues');
-  return [{ what: 'the database was frozen for', value: downSeconds, unit: 's' }];
+  return [{ what: 'the database was frozen for', value: freezeSeconds, unit: 's' }];
 }
 
 /** Adds columns that the older version does not know, and an index that takes a while to build. */
@@ -114,11 +114,11 @@ async function rolling({ store, directory, options, replicas, progress }: StoryC
     const former = replicas[index];
     if (!former) throw new Error(`there is no replica ${index}`);
     let next: Replica | undefined;
-    const starting = await seconds(async () => {
-      next = await startServer(directory, store, options.rate, `newer-${index}`, newer);
+    const starting = await measureSeconds(async () => {
+      next = await startServer(directory, store, options.rate / replicas.length, `newer-${index}`, newer);
     });
     if (next) replicas[index] = next;
-    const stopping = await seconds(() => former.stop());
+    const stopping = await measureSeconds(() => former.stop());
     progress(`replica ${index} replaced: the newer one was ready after ${starting.toFixed(1)} s`);
     figures.push(
       { what: `start of newer replica ${index + 1}, including its migrations`, value: starting, unit: 's' },

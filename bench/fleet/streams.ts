@@ -28,7 +28,7 @@ export function createStreams(
   onAnswer: (agent: number, answer: BeatAnswer, sentMs: number) => void,
 ): Streams {
   const connections = new Map<number, Connection>();
-  let stopped = false;
+  let isStopped = false;
 
   const open = (agent: number): Connection => {
     const socket = new WebSocket(`${urlOf(agent).replace(/^http/, 'ws')}/v1/agent/stream`, {
@@ -50,7 +50,7 @@ export function createStreams(
     socket.on('close', () => {
       connections.delete(agent);
       // Without an unanswered heartbeat, the agent is dead or its next one is in the wheel.
-      if (connection.sentMs !== undefined && !stopped)
+      if (connection.sentMs !== undefined && !isStopped)
         agents.wheel.schedule(agent, systemClock.nowMs() + retryMs * (0.5 + Math.random() / 2));
     });
     connections.set(agent, connection);
@@ -67,7 +67,7 @@ export function createStreams(
       else connection.socket.once('open', () => connection.socket.send(frame));
     },
     stop() {
-      stopped = true;
+      isStopped = true;
       for (const { socket } of connections.values()) socket.terminate();
     },
   };

@@ -14,7 +14,7 @@ const pools = { requested: 'pool-2', announced: 'pool-4' };
 const everyMs = 250;
 const settleMs = 90_000;
 
-export interface Written {
+export interface WriteResult {
   acknowledged: number;
   refused: number;
   /** Changes that were acknowledged but do not exist. */
@@ -24,7 +24,7 @@ export interface Written {
 }
 
 export interface Writer {
-  end(db: Database): Promise<Written>;
+  end(db: Database): Promise<WriteResult>;
 }
 
 export function startWriter(urlNow: () => string): Writer {

@@ -57,13 +57,13 @@ const kinds: { [K in keyof Kinds]: Kind<Kinds[K]> } = {
 export type Option = { description: string } & (
   | { kind: 'choice'; choices: readonly string[] }
   | { kind: 'flag' | 'path' }
-  | { kind: 'count' | 'tally' | 'amount'; default?: number }
+  | { kind: 'count' | 'tally' | 'amount'; default?: number; max?: number }
   | { kind: 'counts'; default?: readonly number[] }
 );
 
 export type Options = Record<string, Option>;
 
-/** The value of an omitted option without a default is undefined. */
+/** The type of an option's value: undefined is possible if the option has no default. */
 type OptionValue<O extends Option> = O extends { kind: 'flag' }
   ? boolean
   : O extends { choices: readonly (infer Name)[] }
@@ -89,21 +89,23 @@ type Outcome<O extends Options> = { help: true } | { refused: string[] } | { val
 function parseValue(option: Option, text: string | undefined): Kinds[keyof Kinds] | undefined {
   if (option.kind === 'flag') return text === undefined || undefined;
   if (option.kind === 'choice' && !option.choices.includes(text ?? '')) return undefined;
-  return kinds[option.kind].parse(text ?? '');
+  const value = kinds[option.kind].parse(text ?? '');
+  return 'max' in option && Number(value) > (option.max ?? Number.POSITIVE_INFINITY) ? undefined : value;
 }
 
-const requirementOf = (option: Option): string =>
-  option.kind === 'choice'
-    ? `${kinds.choice.requirement} ${option.choices.join(', ')}`
-    : kinds[option.kind].requirement;
+function requirementOf(option: Option): string {
+  const { requirement } = kinds[option.kind];
+  if (option.kind === 'choice') return `${requirement} ${option.choices.join(', ')}`;
+  return 'max' in option ? `${requirement} and at most ${option.max}` : requirement;
+}
 
 const defaultOf = (option: Option) =>
   option.kind === 'flag' ? false : 'default' in option ? option.default : undefined;
 
-export function parseOptions<const O extends Options>(options: O, words: string[]): Outcome<O> {
+export function parseOptions<const O extends Options>(options: O, args: string[]): Outcome<O> {
   const known = Object.entries<Option>(options);
   const { tokens } = parseArgs({
-    args: words,
+    args,
     ...{ strict: false, tokens: true, allowPositionals: true },
     options: Object.fromEntries([
       ...known.map(([name, { kind }]) => [name, { type: kind === 'flag' ? 'boolean' : 'string' } as const]),
@@ -182,10 +184,10 @@ export function readOptions<const O extends Options>(
 ): Values<O> & Invocation {
   const path = fileURLToPath(file);
   const name = `node ${relative(root, path)}`;
-  const words = process.argv.slice(2);
-  const outcome = parseOptions(options, words);
+  const args = process.argv.slice(2);
+  const outcome = parseOptions(options, args);
   if ('values' in outcome) {
-    const command = [name, ...words.filter((word) => word !== '--json')].join(' ');
+    const command = [name, ...args.filter((arg) => arg !== '--json')].join(' ');
     return { ...outcome.values, command };
   }
   if ('help' in outcome) {

@@ -1,7 +1,8 @@
 /**
- * Fills a database with a fleet as after months of use. Most nodes are ready and have a recent
- * heartbeat. Some are in flight, that is, being provisioned; they are spread evenly over the
- * tables. Rows are written in bulk without transitions, because creating the fleet is not measured.
+ * Fills a database with a fleet as it would be after months of use. Most nodes are ready and have a
+ * recent heartbeat. Some are in flight, that is, being provisioned; these are spread evenly over
+ * the tables. Rows are written in bulk without transitions, because creating the fleet is not
+ * measured.
  */
 import { now as present } from '../../src/base/clock.ts';
 import type { NodeId } from '../../src/base/ids.ts';
@@ -34,21 +35,21 @@ const node_id = id('node', 'n');
 const node_instance_id = id('inst', 'i');
 
 /**
- * $1 is the time, $2 and $3 are the first and the last node number. `isInFlight` is the SQL
+ * $1 is the time, $2 and $3 are the first and the last node number. `inFlightCondition` is the SQL
  * condition for nodes in flight.
  */
-const statements = (isInFlight: string, pools: number, { interval_seconds, stale_seconds }: Pace) => [
+const statements = (inFlightCondition: string, pools: number, { interval_seconds, stale_seconds }: Pace) => [
   `insert into nodes (node_id, pool, pool_generation, name, zone, status, status_since, node_instance_id, workflow_id, correlation_id,
      registered_at, deadline_at, budget_seconds, budget_source, endpoint, reported_status, observed_state, observed_at, labels, created_at, clock_from)
    select ${node_id}, 'pool-' || i % ${pools}, 1, 'machine-' || lpad(i::text, 7, '0'), 'zone-' || i % ${zones},
-     case when flying then 'provisioning' else 'ready' end, born, ${node_instance_id}, ${id('op', 'o')}, gen_random_uuid(),
-     case when not flying then born + interval '400 seconds' end, case when flying then $1::timestamptz + interval '1 hour' * (1 + random()) end,
-     case when flying then 720 end, case when flying then 'pool' end, 'http://10.' || i % 200 || '.' || i / 200 % 200 || '.7:8080',
-     case when not flying then 'ready' end, 'running', $1::timestamptz, jsonb_build_object('rack', 'r' || i % 400, 'image', '2031.07', 'team', 'team-' || i % 37), born, born
-   from (select i, ${isInFlight} as flying, $1::timestamptz - interval '1 day' * (1 + random() * 90) as born from generate_series($2::int, $3::int) as i) as each`,
+     case when in_flight then 'provisioning' else 'ready' end, created, ${node_instance_id}, ${id('op', 'o')}, gen_random_uuid(),
+     case when not in_flight then created + interval '400 seconds' end, case when in_flight then $1::timestamptz + interval '1 hour' * (1 + random()) end,
+     case when in_flight then 720 end, case when in_flight then 'pool' end, 'http://10.' || i % 200 || '.' || i / 200 % 200 || '.7:8080',
+     case when not in_flight then 'ready' end, 'running', $1::timestamptz, jsonb_build_object('rack', 'r' || i % 400, 'image', '2031.07', 'team', 'team-' || i % 37), created, created
+   from (select i, ${inFlightCondition} as in_flight, $1::timestamptz - interval '1 day' * (1 + random() * 90) as created from generate_series($2::int, $3::int) as i) as each`,
   `insert into instances (node_instance_id, node_id, attempt, enrollment_token_hash, credential_hash, credential_used_at, agent_version, base_url, driver_state, created_at, registered_at, registrations)
    select ${node_instance_id}, ${node_id}, 1, sha256(('enrol' || i)::bytea), sha256((${credential})::bytea), $1::timestamptz, '0.1.0',
-     'http://10.' || i % 200 || '.' || i / 200 % 200 || '.7:8080', jsonb_build_object('machine', 'vm-' || i), $1::timestamptz, case when not (${isInFlight}) then $1::timestamptz end, 1
+     'http://10.' || i % 200 || '.' || i / 200 % 200 || '.7:8080', jsonb_build_object('machine', 'vm-' || i), $1::timestamptz, case when not (${inFlightCondition}) then $1::timestamptz end, 1
    from generate_series($2::int, $3::int) as i`,
   `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, patience, reported, room)
    select ${node_instance_id}, $1::timestamptz - interval '1 second' * ${interval_seconds} * random(), ${interval_seconds}, ${stale_seconds}, ${patienceOf(stale_seconds)}, jsonb_build_object('load', i % 100, 'score', 0.97), ${rowPadding}
@@ -57,11 +58,11 @@ const statements = (isInFlight: string, pools: number, { interval_seconds, stale
   // and write realistic rows.
   `insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, workflow_id, correlation_id, created_at, active_at)
    select ${id('alloc', 'a')}, 'pool-' || i % ${pools}, ${node_id}, 'tenant-' || i % 250, 'job-' || i, 'active', $1::timestamptz, ${id('op', 'o')}, gen_random_uuid(), $1::timestamptz, $1::timestamptz
-   from generate_series($2::int, $3::int) as i where i % 2 = 1 and not (${isInFlight})`,
+   from generate_series($2::int, $3::int) as i where i % 2 = 1 and not (${inFlightCondition})`,
   `insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, workflow_id)
    select $1::timestamptz, 'rule', 'node.ready', 'starting → ready: it sends heartbeats and its start-up time is over', jsonb_build_object('from', 'starting', 'to', 'ready', 'by', 'stuck-starting'),
      ${node_id}, ${node_instance_id}, gen_random_uuid(), ${id('op', 'o')}
-   from generate_series($2::int, $3::int) as i where i % 10 = 3 and not (${isInFlight})`,
+   from generate_series($2::int, $3::int) as i where i % 10 = 3 and not (${inFlightCondition})`,
 ];
 
 const tables = ['nodes', 'instances', 'heartbeats', 'allocations'];
@@ -74,7 +75,7 @@ const secondaryIndexes = `
 export interface FleetSize {
   idle: number;
   inFlight: number;
-  /** The pace of the heartbeats so far. The default is so slow that no node becomes stale. */
+  /** The pace of the heartbeats so far. By default no node becomes stale while measuring. */
   pace?: Pace;
   pools?: number;
 }

@@ -29,19 +29,19 @@ const options = readOptions(import.meta.url, {
 });
 const attackSeconds = options.seconds ?? (options.quick ? 40 : 600);
 /**
- * Half before and half after the attack, because reads take longer as the store grows, also without
- * an attack.
+ * How long calls are measured without an attack: half of it before the attack and half after it,
+ * because reads take longer as the store grows, also without an attack.
  */
 const quietSeconds = Math.max(20, Math.round(attackSeconds / 3));
 const settleMs = 3_000;
 const maxRequests = 5_000_000;
 /** Long enough that the probe itself causes hardly any load. */
 const probeEveryMs = 250;
-const token = 'swt_of-the-bench-and-of-nobody-else';
+const token = 'swt_only-for-the-benchmarks-0123456789';
 const pool = 'shared';
 /**
- * The hostile tenant uses a pool of its own, because the limit on allocations per tenant is not
- * measured here.
+ * The hostile tenant uses a pool of its own, because this benchmark does not measure the limit on
+ * allocations per tenant.
  */
 const hostilePool = 'hostile';
 const activeTimeoutMs = 60_000;
@@ -100,8 +100,9 @@ const directory = await freshDirectory();
 try {
   const data = join(directory, 'data');
   const server = await startReplica(data, [], { SLIPWAY_ADMIN_TOKEN: token });
-  const as = (bearer: string): Client => createClient({ base_url: server.url, token: bearer, addresses: routes });
-  const admin = as(token);
+  const clientOf = (bearer: string): Client => createClient({ base_url: server.url, token: bearer, addresses: routes });
+  const admin = clientOf(token);
+  // The honest tenant allocates at most one machine in two seconds; half as many again are spare.
   const freeMachines = Math.ceil((1.5 * (2 * quietSeconds + attackSeconds)) / 2);
   const joinTokens = new Map<string, string>();
   for (const name of [pool, hostilePool]) {
@@ -131,10 +132,10 @@ try {
     const { allocation } = await client.call('allocation-create', { body: { pool: from } });
     const giveUpMs = systemClock.monotonicMs() + activeTimeoutMs;
     for (;;) {
-      const now = await client.call('allocation-get', { params: { id: allocation.allocation_id } });
-      if (now.status === 'active') return now;
+      const current = await client.call('allocation-get', { params: { id: allocation.allocation_id } });
+      if (current.status === 'active') return current;
       if (systemClock.monotonicMs() > giveUpMs)
-        throw new Error(`an allocation is not active within a minute: ${JSON.stringify(now)}`);
+        throw new Error(`an allocation is not active within a minute: ${JSON.stringify(current)}`);
       await pause(systemClock, pollMs);
     }
   };
@@ -142,7 +143,7 @@ try {
     const { token: bearer = '' } = await admin.call('token-create', {
       body: { name: tenant, role: 'operator', tenant },
     });
-    const client = as(bearer);
+    const client = clientOf(bearer);
     return { bearer, client, allocation: await allocate(client, from) };
   };
 
@@ -152,7 +153,7 @@ try {
   const hostile = await createTenant('hostile', hostilePool);
   // The hostile machine registers after the honest tenant has its machine, so that the tenant does
   // not get the hostile one.
-  const flooder = await enrol('flooder');
+  const hostileMachine = await enrol('hostile-machine');
   for (let index = 0; index < freeMachines; index++) await enrol(`free-${index}`);
 
   const measureLatency = async (into: number[], work: () => Promise<unknown>) => {
@@ -180,7 +181,7 @@ try {
   const attackFor = async (seconds: number): Promise<AttackResult> => {
     const settings: AttackSettings = {
       ...{ url: server.url, seconds, connections: options.connections, maxRequests },
-      machine: flooder,
+      machine: hostileMachine,
       tenant: { token: hostile.bearer, pool: hostilePool, allocation_id: hostile.allocation.allocation_id },
     };
     const worker = new Worker(new URL('./attackers.ts', import.meta.url), { workerData: settings });

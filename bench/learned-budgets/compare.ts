@@ -1,6 +1,6 @@
 /** Compares two policies, and checks the claims about learned budgets. Pure. */
 import { claims, evenWithin, fixedBudgets } from './parameters.ts';
-import { addTally, noTally, type Tally } from './policies.ts';
+import { addTally, emptyTally, type Tally } from './policies.ts';
 import { fixedName, fullPolicyName, type PoolResult, type Result } from './tally.ts';
 
 /** The two measures that are compared, `false_kills` and `found`, and two others that are shown. */
@@ -50,7 +50,7 @@ export function relationOf(one: Measures, other: Measures, allowance: Allowance)
   return isWorse ? 'loses' : 'even';
 }
 
-export interface Against {
+export interface FixedComparison {
   seconds: number;
   fixed: Measures;
   relation: Relation;
@@ -65,7 +65,7 @@ const measuresNamed = (tallies: Record<string, Tally>, name: string): Measures =
 };
 
 /** Compares a policy with each fixed budget, on one pool. */
-export function against({ tallies }: Pick<PoolResult, 'tallies'>, name: string): Against[] {
+export function compareWithFixed({ tallies }: Pick<PoolResult, 'tallies'>, name: string): FixedComparison[] {
   const one = measuresNamed(tallies, name);
   return fixedBudgets.map((seconds) => {
     const fixed = measuresNamed(tallies, fixedName(seconds));
@@ -101,7 +101,7 @@ export function fleetTallies({ pools }: Pick<Result, 'pools'>): Record<string, T
   const sums: Record<string, Tally> = {};
   for (const { tallies } of pools)
     for (const [name, tally] of Object.entries(tallies)) {
-      sums[name] ??= noTally();
+      sums[name] ??= emptyTally();
       addTally(sums[name], tally);
     }
   return sums;
@@ -115,7 +115,7 @@ export const timesFewer = (tallies: Record<string, Tally>, name: string, seconds
  * The number of pools in which a policy dominates a fixed budget, with and without the allowance.
  */
 export function dominatedPools({ pools }: Result, name: string, seconds: number): { allowed: number; strict: number } {
-  const cells = pools.map((pool) => against(pool, name).find((each) => each.seconds === seconds));
+  const cells = pools.map((pool) => compareWithFixed(pool, name).find((each) => each.seconds === seconds));
   return {
     allowed: cells.filter((cell) => cell?.relation === 'dominates').length,
     strict: cells.filter((cell) => cell?.strict === 'dominates').length,
@@ -144,7 +144,7 @@ export function claimsOf(result: Result, name: string = fullPolicyName): Claim[]
       const { allowed, strict } = dominatedPools(result, name, seconds);
       return {
         what: `dominates ${fixedName(seconds)} in most pools`,
-        found: `${allowed} of ${result.pools.length}; ${strict} with nothing allowed for`,
+        found: `${allowed} of ${result.pools.length}; ${strict} without an allowance`,
         holds: allowed > poolThreshold,
       };
     }),

@@ -1,6 +1,7 @@
 /**
- * Draws the comparison as SVG. Each pool has a panel with the curve of the fixed budgets in
- * `gridSeconds`, a dot for each of `fixedBudgets`, and a larger dot for the learned budget. Pure.
+ * Draws the comparison of learned and fixed budgets as SVG. Each pool has a panel with the curve of
+ * the fixed budgets in `gridSeconds`, a dot for each of `fixedBudgets`, and a larger dot for the
+ * learned budget. Pure.
  */
 import { measuresOf } from './compare.ts';
 import { fixedBudgets, pools as parameters } from './parameters.ts';
@@ -20,13 +21,13 @@ const axes = {
 };
 type Axis = (typeof axes)[keyof typeof axes];
 
-const share = ({ min, max }: Axis, value: number): number =>
+const fractionAlong = ({ min, max }: Axis, value: number): number =>
   Math.log(Math.max(min, Math.min(max, value)) / min) / Math.log(max / min);
 const formatNumber = (value: number): string => value.toFixed(1);
 const x = (secondsToFind: number): string =>
-  formatNumber(inset.left + share(axes.seconds_to_find, secondsToFind) * plot.width);
+  formatNumber(inset.left + fractionAlong(axes.seconds_to_find, secondsToFind) * plot.width);
 const y = (falseKills: number): string =>
-  formatNumber(inset.top + (1 - share(axes.false_kills, falseKills)) * plot.height);
+  formatNumber(inset.top + (1 - fractionAlong(axes.false_kills, falseKills)) * plot.height);
 
 const style = `
   text { font: 11px system-ui, sans-serif; fill: var(--text) }
@@ -58,7 +59,7 @@ function gridLines(): string[] {
   ];
 }
 
-/** The area of points that are worse than learned in both measures. */
+/** The area of points that are worse than the learned budget in both measures. */
 function worseArea(secondsToFind: number, falseKills: number): string {
   const [left, top] = [Number(x(secondsToFind)), inset.top];
   return `<rect class="worse" x="${left}" y="${top}" width="${formatNumber(inset.left + plot.width - left)}" height="${formatNumber(Number(y(falseKills)) - top)}"/>`;
@@ -94,25 +95,25 @@ export function drawFigure({ pools, seeds }: Result): string {
   const width = 2 * margin.side + columns * panelWidth;
   const height = margin.top + Math.ceil(pools.length / columns) * panelHeight + margin.bottom;
   const legend = [
-    text([margin.side + 6, 26], 'Healthy boots destroyed, against the time until a stuck one is found', 'head'),
+    text([margin.side + 6, 26], 'False kills, against the time until a stuck boot is found', 'head'),
     `<circle class="learned" r="6" cx="${margin.side + 12}" cy="46"/>`,
-    text([margin.side + 24, 50], 'learned, progress, rescue'),
-    `<circle class="fixed" r="3.2" cx="${margin.side + 192}" cy="46"/>`,
+    text([margin.side + 24, 50], 'learned budget with progress and rescue'),
+    `<circle class="fixed" r="3.2" cx="${margin.side + 262}" cy="46"/>`,
     text(
-      [margin.side + 202, 50],
+      [margin.side + 272, 50],
       `fixed ${fixedBudgets.join(', ')} s, on the curve of fixed budgets from 60 to 3600 s`,
     ),
-    `<rect class="worse" x="${margin.side + 560}" y="38" width="22" height="14"/>`,
-    text([margin.side + 588, 50], 'worse than learned in both measures'),
+    `<rect class="worse" x="${margin.side + 630}" y="38" width="22" height="14"/>`,
+    text([margin.side + 658, 50], 'worse than the learned budget in both measures'),
     text(
       [width / 2, height - 13],
-      `x: mean seconds until a stuck boot is found · y: healthy boots destroyed per thousand · ${seeds} seeds`,
+      `x: mean seconds until a stuck boot is found · y: false kills per thousand boots that would have completed · ${seeds} seeds`,
       'quiet',
       'middle',
     ),
   ];
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="For each pool, false kills against the time until a stuck boot is found: learned budgets beside fixed ones">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="For each pool, false kills against the time until a stuck boot is found: learned budgets compared with fixed budgets">`,
     `<style>${style}\n</style>`,
     `<rect class="paper" width="${width}" height="${height}" rx="8"/>`,
     ...legend,

@@ -13,9 +13,9 @@ export const totalSeconds = fleet.weeks * weekSeconds;
 export interface Boots {
   count: number;
   /** The start of each boot, in seconds of virtual time. */
-  begins: Float64Array;
+  starts: Float64Array;
   /** The duration of each boot; infinite if stuck. */
-  takes: Float64Array;
+  durations: Float64Array;
   /** The number of progress reports per boot in this pool. */
   reportCount: number;
   /**
@@ -82,13 +82,13 @@ function drawParts(pool: PoolParameters, median: number, dice: Random): number[]
   return weights.map((weight, part) => (usual * weight) / totalWeight + (part === slow ? added : 0));
 }
 
-function drawBegins(pool: PoolParameters, dice: Random): number[] {
-  const begins: number[] = [];
+function drawStarts(pool: PoolParameters, dice: Random): number[] {
+  const starts: number[] = [];
   let at = 0;
   for (;;) {
     at += (-Math.log(1 - dice.next()) * daySeconds) / pool.boots_per_day;
-    if (at >= totalSeconds) return begins;
-    begins.push(at);
+    if (at >= totalSeconds) return starts;
+    starts.push(at);
   }
 }
 
@@ -96,13 +96,13 @@ function drawBegins(pool: PoolParameters, dice: Random): number[] {
 export function drawBoots(pool: PoolParameters, seed: number): Boots {
   const dice = seededRandom(seed, pools.indexOf(pool));
   const medianAt = drawMedian(pool, dice);
-  const begins = Float64Array.from(drawBegins(pool, dice));
-  const count = begins.length;
+  const starts = Float64Array.from(drawStarts(pool, dice));
+  const count = starts.length;
   const reportCount = pool.parts.length - 1;
-  const takes = new Float64Array(count);
+  const durations = new Float64Array(count);
   const reportTimes = new Float64Array(count * reportCount).fill(Number.POSITIVE_INFINITY);
   for (let boot = 0; boot < count; boot++) {
-    const parts = drawParts(pool, medianAt(begins[boot] ?? 0), dice);
+    const parts = drawParts(pool, medianAt(starts[boot] ?? 0), dice);
     const isStuck = dice.chance(fleet.stuck_share);
     const stuckIn = isStuck ? Math.floor(dice.next() * parts.length) : parts.length;
     let reached = 0;
@@ -110,7 +110,7 @@ export function drawBoots(pool: PoolParameters, seed: number): Boots {
       reached += parts[part] ?? 0;
       if (part < reportCount) reportTimes[boot * reportCount + part] = reached;
     }
-    takes[boot] = isStuck ? Number.POSITIVE_INFINITY : reached;
+    durations[boot] = isStuck ? Number.POSITIVE_INFINITY : reached;
   }
-  return { count, begins, takes, reportCount, reportTimes, new_image_at: newImageAt(pool) };
+  return { count, starts, durations, reportCount, reportTimes, new_image_at: newImageAt(pool) };
 }

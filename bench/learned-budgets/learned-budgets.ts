@@ -11,7 +11,7 @@ import { readOptions } from '../harness/options.ts';
 import { claimsOf } from './compare.ts';
 import { drawFigure } from './figure.ts';
 import { drawBoots } from './fleet.ts';
-import { withTables, writeTables } from './page.ts';
+import { insertTables, writeTables } from './page.ts';
 import { fleet, pools } from './parameters.ts';
 import { measure } from './tally.ts';
 
@@ -40,9 +40,11 @@ function secondsToLearn(count: number): number {
   const boots: TimedBoot[] = [];
   for (let seed = 0; boots.length < count; seed++)
     for (const pool of pools)
-      for (const takes of drawBoots(pool, seed).takes)
+      for (const duration of drawBoots(pool, seed).durations)
         boots.push(
-          Number.isFinite(takes) ? { seconds: takes, outcome: 'completed' } : { seconds: 720, outcome: 'timed_out' },
+          Number.isFinite(duration)
+            ? { seconds: duration, outcome: 'completed' }
+            : { seconds: 720, outcome: 'timed_out' },
         );
   const input = {
     boots: { make: boots.slice(0, count) },
@@ -78,7 +80,7 @@ else {
   process.stdout.write(`  the whole simulation: ${took.toFixed(0)} s\n`);
 }
 if (options['write-docs']) {
-  await writeFile(pagePath, withTables(await readFile(pagePath, 'utf8'), writeTables(result)));
+  await writeFile(pagePath, insertTables(await readFile(pagePath, 'utf8'), writeTables(result)));
   await writeFile(figurePath, drawFigure(result));
 }
 process.exitCode = claimsOf(result).every(({ holds }) => holds) ? 0 : 1;

@@ -2,10 +2,10 @@
  * Renders the tables of docs/explanation/learned-budgets.md and inserts them into the page. Pure.
  */
 import {
-  type Against,
-  against,
   claimsOf,
+  compareWithFixed,
   dominatedPools,
+  type FixedComparison,
   fleetTallies,
   frontierOf,
   measuresOf,
@@ -50,7 +50,7 @@ const tallyOf = ({ tallies }: Pick<PoolResult, 'tallies'>, name: string): Tally 
   return tally;
 };
 
-const cellOf = ({ fixed, relation }: Against): string => `${perThousand(fixed.false_kills)} ${marks[relation]}`;
+const cellOf = ({ fixed, relation }: FixedComparison): string => `${perThousand(fixed.false_kills)} ${marks[relation]}`;
 
 function poolsTable({ pools }: Result): string {
   const head = [
@@ -64,7 +64,7 @@ function poolsTable({ pools }: Result): string {
   const rows = pools.map((result) => {
     const { false_kills, rescued, found } = measuresOf(tallyOf(result, fullPolicyName));
     const learned = [perThousand(false_kills), perThousand(rescued), `${whole(found)} s`];
-    return [result.pool, medianOf(result.pool), ...learned, ...against(result, fullPolicyName).map(cellOf)];
+    return [result.pool, medianOf(result.pool), ...learned, ...compareWithFixed(result, fullPolicyName).map(cellOf)];
   });
   return table(head, rows);
 }
@@ -148,7 +148,7 @@ export function writeTables(result: Result): string {
 }
 
 /** Returns the page with these tables in place of the previous ones. */
-export function withTables(page: string, tables: string): string {
+export function insertTables(page: string, tables: string): string {
   const [before, rest] = page.split(start);
   const after = rest?.split(end)[1];
   if (before === undefined || after === undefined) throw new Error('the page lacks its two markers');

@@ -1,7 +1,7 @@
 /**
  * The simulated fleets on which learned and fixed budgets are compared. The parameters were
  * committed before the first result was known, so that results could not influence them.
- * docs/explanation/learned-budgets.md lists later changes.
+ * docs/explanation/learned-budgets.md says what was changed afterwards: the rule.
  */
 
 /** One pool: the duration of its boots, how that changes, and how much progress they report. */
@@ -114,7 +114,7 @@ export const fleet = {
   /** A completing boot takes at most this long; longer draws are repeated. */
   longest_seconds: 7200,
   /** How often a pool's budget is evaluated. */
-  asks_per_day: 1,
+  evaluations_per_day: 1,
 } as const;
 
 /**
@@ -130,7 +130,7 @@ export const gridSeconds = [
 ] as const;
 
 /**
- * Smaller differences count as even: one false kill per thousand boots, of which twenty are stuck,
+ * Smaller differences count as even: one false kill per thousand boots that would have completed,
  * and 1 % of the time until stuck boots are found. Results without this allowance are reported too.
  */
 export const evenWithin = { false_kills_per_thousand: 1, found_share: 0.01 } as const;

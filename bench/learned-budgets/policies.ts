@@ -24,7 +24,7 @@ export interface Policy {
    * A variant that is not in the product: the policy gives up early on silent boots, but its rescue
    * window is that of a pool without progress reports.
    */
-  rescues_as_if_deaf?: boolean;
+  rescue_ignores_progress?: boolean;
 }
 
 /**
@@ -33,7 +33,13 @@ export interface Policy {
  */
 export const policies: readonly [Policy, ...Policy[]] = [
   { name: 'learned, progress, rescue', learns: true, progress_aware: true, rescues: true },
-  { name: '… rescue of half the budget', learns: true, progress_aware: true, rescues: true, rescues_as_if_deaf: true },
+  {
+    name: '… rescue of half the budget',
+    learns: true,
+    progress_aware: true,
+    rescues: true,
+    rescue_ignores_progress: true,
+  },
   { name: 'learned, rescue', learns: true, progress_aware: false, rescues: true },
   { name: 'learned, progress', learns: true, progress_aware: true, rescues: false },
   { name: 'learned alone', learns: true, progress_aware: false, rescues: false },
@@ -54,7 +60,7 @@ export interface Tally {
   burnt_seconds: number;
 }
 
-export const noTally = (): Tally => ({
+export const emptyTally = (): Tally => ({
   ...{ completing: 0, stuck: 0, false_kills: 0, rescued: 0, found_seconds: 0, burnt_seconds: 0 },
 });
 
@@ -91,7 +97,7 @@ interface BootRecords {
 }
 
 function sampleAt(boots: Boots, record: BootRecords, boot: number, at: number): TimedBoot {
-  const since = at - (boots.begins[boot] ?? 0);
+  const since = at - (boots.starts[boot] ?? 0);
   const arrivedSeconds = record.arrived[boot] ?? 0;
   const givenUpSeconds = record.given_up[boot] ?? 0;
   if (arrivedSeconds <= since)
@@ -105,7 +111,7 @@ function samplesAt(boots: Boots, record: BootRecords, startedBoots: number, at: 
   const oldest = Math.max(since, at - maxLearnedAgeSeconds);
   const newestSamples: TimedBoot[] = [];
   for (let boot = startedBoots - 1; boot >= 0 && newestSamples.length < maxBootsLearnedFrom; boot--) {
-    if ((boots.begins[boot] ?? 0) < oldest) break;
+    if ((boots.starts[boot] ?? 0) < oldest) break;
     newestSamples.push(sampleAt(boots, record, boot, at));
   }
   return newestSamples;
@@ -145,7 +151,7 @@ function evaluateBudget(
 
 function rescueSeconds(policy: Policy, learned_seconds: number): number {
   if (!policy.rescues) return 0;
-  const progress_aware = policy.progress_aware && !policy.rescues_as_if_deaf;
+  const progress_aware = policy.progress_aware && !policy.rescue_ignores_progress;
   return resolveBudget({ phase: 'rescue', pool: { progress_aware }, learned_seconds }).seconds;
 }
 
@@ -155,19 +161,19 @@ export interface Outcome extends Tally {
 }
 
 export function runPolicy(policy: Policy, boots: Boots): Outcome {
-  const outcome: Outcome = { ...noTally(), budgets: [] };
+  const outcome: Outcome = { ...emptyTally(), budgets: [] };
   const record = { given_up: new Float64Array(boots.count), arrived: new Float64Array(boots.count) };
   const current: CurrentBudget = { seconds: defaultBudgets.provision, moves: [] };
-  const every = daySeconds / fleet.asks_per_day;
+  const everySeconds = daySeconds / fleet.evaluations_per_day;
   let startedBoots = 0;
-  for (let at = every; at <= totalSeconds; at += every) {
+  for (let at = everySeconds; at <= totalSeconds; at += everySeconds) {
     const rescue = rescueSeconds(policy, current.seconds);
-    for (; startedBoots < boots.count && (boots.begins[startedBoots] ?? 0) < at; startedBoots++) {
-      const takes = boots.takes[startedBoots] ?? 0;
+    for (; startedBoots < boots.count && (boots.starts[startedBoots] ?? 0) < at; startedBoots++) {
+      const duration = boots.durations[startedBoots] ?? 0;
       const deadline = deadlineOf(boots, startedBoots, current.seconds, policy.progress_aware);
-      judge(outcome, takes, deadline, rescue);
-      record.given_up[startedBoots] = takes <= deadline ? Number.POSITIVE_INFINITY : deadline;
-      record.arrived[startedBoots] = takes <= deadline + rescue ? takes : Number.POSITIVE_INFINITY;
+      judge(outcome, duration, deadline, rescue);
+      record.given_up[startedBoots] = duration <= deadline ? Number.POSITIVE_INFINITY : deadline;
+      record.arrived[startedBoots] = duration <= deadline + rescue ? duration : Number.POSITIVE_INFINITY;
     }
     if (policy.learns) evaluateBudget(boots, record, startedBoots, at, current);
     outcome.budgets.push(current.seconds);
@@ -176,12 +182,12 @@ export function runPolicy(policy: Policy, boots: Boots): Outcome {
 }
 
 /** Adds the outcome of one boot under a deadline and a rescue window. */
-export function judge(tally: Tally, takes: number, deadline: number, rescue: number): void {
-  const isStuck = takes === Number.POSITIVE_INFINITY;
+export function judge(tally: Tally, duration: number, deadline: number, rescue: number): void {
+  const isStuck = duration === Number.POSITIVE_INFINITY;
   tally[isStuck ? 'stuck' : 'completing']++;
-  if (takes <= deadline) return;
+  if (duration <= deadline) return;
   if (isStuck) tally.found_seconds += deadline;
-  else if (takes <= deadline + rescue) tally.rescued++;
+  else if (duration <= deadline + rescue) tally.rescued++;
   else tally.false_kills++;
-  if (takes > deadline + rescue) tally.burnt_seconds += deadline + rescue;
+  if (duration > deadline + rescue) tally.burnt_seconds += deadline + rescue;
 }

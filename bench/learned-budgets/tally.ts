@@ -1,12 +1,12 @@
 /** Runs every policy on every pool over many seeds, and sums the results. */
 import { type Boots, drawBoots } from './fleet.ts';
 import { fixedBudgets, fleet, gridSeconds, pools } from './parameters.ts';
-import { addTally, judge, noTally, type Policy, policies, runPolicy, type Tally } from './policies.ts';
+import { addTally, emptyTally, judge, type Policy, policies, runPolicy, type Tally } from './policies.ts';
 
 /** Applies one deadline to every boot, without progress reports or rescue. */
 function runFixed(boots: Boots, seconds: number): Tally {
-  const tally = noTally();
-  for (const takes of boots.takes) judge(tally, takes, seconds, 0);
+  const tally = emptyTally();
+  for (const duration of boots.durations) judge(tally, duration, seconds, 0);
   return tally;
 }
 
@@ -36,7 +36,7 @@ const runners: { name: string; run: (boots: Boots) => Tally & { budgets?: number
   ...policies.map((policy: Policy) => ({ name: policy.name, run: (boots: Boots) => runPolicy(policy, boots) })),
 ];
 
-const noTallies = (): Record<string, Tally> => Object.fromEntries(runners.map(({ name }) => [name, noTally()]));
+const emptyTallies = (): Record<string, Tally> => Object.fromEntries(runners.map(({ name }) => [name, emptyTally()]));
 const tallyOf = (tallies: Record<string, Tally>, name: string): Tally => {
   const tally = tallies[name];
   if (!tally) throw new Error(`no policy is called ${name}`);
@@ -44,12 +44,12 @@ const tallyOf = (tallies: Record<string, Tally>, name: string): Tally => {
 };
 
 export function measure(seeds: number, eachSeed: (seed: number) => void, firstSeed = 0): Result {
-  const fleets = Array.from({ length: seeds }, noTallies);
+  const fleets = Array.from({ length: seeds }, emptyTallies);
   const results: PoolResult[] = pools.map(({ name }) => ({
     pool: name,
-    tallies: noTallies(),
-    grid: gridSeconds.map((seconds) => ({ seconds, tally: noTally() })),
-    budgets: new Array<number>(fleet.weeks * 7 * fleet.asks_per_day).fill(0),
+    tallies: emptyTallies(),
+    grid: gridSeconds.map((seconds) => ({ seconds, tally: emptyTally() })),
+    budgets: new Array<number>(fleet.weeks * 7 * fleet.evaluations_per_day).fill(0),
   }));
   for (const [seed, whole] of fleets.entries()) {
     for (const [place, result] of results.entries()) {

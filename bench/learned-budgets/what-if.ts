@@ -1,13 +1,13 @@
 /**
  * Measures the "what if" query for two numbers of recorded boots: in the database as the API runs
- * it, with every boot read and counted here for comparison, and the computations alone in memory.
- * Exits with 1 if ten times the boots cost more than twenty times as much.
+ * it, with every boot read and counted in this process for comparison, and the computations alone
+ * in memory. Exits with 1 if ten times the boots cost more than twenty times as much.
  */
 import { loadavg } from 'node:os';
 import { now, systemClock } from '../../src/base/clock.ts';
 import { estimateSurvival, type TimedBoot } from '../../src/lifecycle/boots/survival.ts';
 import { whatIf } from '../../src/lifecycle/boots/what-if.ts';
-import { whatIfOnRecord } from '../../src/store/boots/what-if.ts';
+import { computeWhatIf } from '../../src/store/boots/what-if.ts';
 import type { Database } from '../../src/store/pg/database.ts';
 import { declarePool } from '../../src/store/rows/pools.ts';
 import { recordBoots } from '../../src/store/testing/recorded-boots.ts';
@@ -45,7 +45,7 @@ const readBoots = (db: Database) =>
 
 const queries: Record<string, (db: Database, boots: readonly TimedBoot[]) => Promise<unknown>> = {
   'in the database, as the API runs it': (db) =>
-    whatIfOnRecord(db, { pool, phase: 'provision', since: null, current_seconds: 720, ...budget }),
+    computeWhatIf(db, { pool, phase: 'provision', since: null, current_seconds: 720, ...budget }),
   'baseline: read every boot and count in this process': async (db) => whatIf(await readBoots(db), budget),
   'the computation alone in memory, as the console runs it': async (_, boots) => whatIf(boots, budget),
   'the survival curve with its bands in memory': async (_, boots) => estimateSurvival(boots),

@@ -86,7 +86,7 @@ try {
       await removeDirectory(spool);
       return seconds;
     };
-    // The first round warms connections and compiled code, and is not counted.
+    // The first round warms up connections and compiled code, and is not counted.
     for (let round = 0; round <= rounds; round++) {
       say(`round ${round} of ${rounds}`);
       const { writer, portions } = await createWriter(oneLines);

@@ -1,4 +1,4 @@
-/** Simulates machines that only write logs: they register as agents and ship the given lines. */
+/** Simulates machines that only write logs. They register as agents and ship the given lines. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { controlPlane } from '../../src/agent/connection/control-plane.ts';
@@ -43,7 +43,7 @@ export async function registerWriters(
   return writers;
 }
 
-/** A line like that of a web server: much repetition, with some unique parts. */
+/** A log line like that of a web server: mostly repeated text, with some unique parts. */
 export const lineOf = (seq: number): ShippedLine => ({
   seq,
   at: new Date(1_790_000_000_000 + seq).toISOString(),
@@ -64,7 +64,7 @@ const serverOf = (writer: WritingNode, wire: Transport) =>
     timeout_ms: defaultTiming.call_timeout_ms,
     beat_answer_ms: defaultTiming.beat_answer_ms,
     correlation_id: () => null,
-    heldBack: () => null,
+    waitForTurn: async () => {},
     onAnswer: () => {},
     onFailure: ({ code, detail }) => process.stderr.write(`refused: ${code} ${detail}\n`),
   });

@@ -4,7 +4,7 @@
  */
 import { type Figure, formatValue, type Machine } from '../harness/measure.ts';
 
-export interface Recorded {
+export interface BenchmarkRecord {
   benchmark: string;
   /** The command line; unknown for older records. */
   command?: string;
@@ -18,18 +18,18 @@ export interface Recorded {
  * A line that a benchmark printed, or one that is already recorded. Only a printed line has
  * `quick`, because quick runs are never recorded.
  */
-export type Line = Omit<Recorded, 'machine'> & { quick?: boolean; machine?: Machine };
+export type Line = Omit<BenchmarkRecord, 'machine'> & { quick?: boolean; machine?: Machine };
 
 /** Returns why a line must not be recorded; undefined if it may. */
-export function refusalOf({ quick, command, machine }: Line): string | undefined {
+export function recordingRefusal({ quick, command, machine }: Line): string | undefined {
   if (quick || command?.split(' ').includes('--quick')) return 'is of a --quick run, which is for a first look only';
   if (!machine) return 'does not say on which machine it was measured; run the benchmark again';
   return undefined;
 }
 
 /** The recorded part of a line. */
-export function recordOf(line: Line): Recorded {
-  const refusal = refusalOf(line);
+export function recordOf(line: Line): BenchmarkRecord {
+  const refusal = recordingRefusal(line);
   const { benchmark, command, machine, load, figures, notes = [] } = line;
   if (refusal || !machine) throw new Error(`${benchmark} ${refusal}`);
   const recordedFigures = figures.map((figure) => ({
@@ -42,10 +42,10 @@ export function recordOf(line: Line): Recorded {
 }
 
 /** One line per benchmark, so that a diff shows which benchmark was recorded again. */
-export const writeRecords = (records: readonly Recorded[]): string =>
+export const writeRecords = (records: readonly BenchmarkRecord[]): string =>
   records.map((line) => `${JSON.stringify(line)}\n`).join('');
 
-export const readRecords = (text: string): Recorded[] =>
+export const readRecords = (text: string): BenchmarkRecord[] =>
   text
     .split('\n')
     .filter((line) => line !== '')
@@ -62,7 +62,7 @@ interface Section {
 const sections: Section[] = [
   {
     benchmark: 'beat',
-    title: 'One beat',
+    title: 'One heartbeat',
     command: 'node bench/beat.ts',
     method: `CPU time of the server for one heartbeat over HTTP. The baseline is Fastify with an empty handler, the same body and validation. Each runs in its own process, in turns. The database is measured separately.`,
   },
@@ -124,7 +124,7 @@ A heartbeat that changes nothing is answered on arrival and stored a moment late
   },
   {
     benchmark: 'flat',
-    title: 'A beat in a small fleet and in a large one',
+    title: 'A heartbeat in a small fleet and in a large one',
     command: 'node bench/flat.ts',
     method: `Batches of heartbeats go at the same rate to a replica with few nodes and to one with many, in turns. The figure is all CPU time of server and database per heartbeat, including the supervision of the fleet.`,
   },
@@ -168,27 +168,27 @@ const advice = [
   '**How many machines can a replica supervise?** Heartbeats count, not machines: machines ÷ interval = heartbeats a second. The interval grows with the fleet ([pace](pace.md)). So a larger fleet does not send more heartbeats, but a dead machine is found later, and each machine takes some [memory](#memory-of-a-replica).',
   '**Which `--beat-rate`?** At most half of what a replica answers on your machine: run [the limit](#where-the-limit-lies-with-two-replicas) there. The other half is for people, for operations, and for the minutes after a restart, when a heartbeat costs more ([first contact](#a-whole-fleet-simulated)). The default, 5000, fits 50,000 machines at an interval of 10 s.',
   '**Plain requests, a stream or a relay?** Start with plain requests.',
-  '- A [stream](../reference/agent.md#the-stream) makes a heartbeat cost the server about a third less, and replaces the long poll for tasks. Each open stream takes some memory. A replica holds up to 100,000 streams.\n- A [relay](../how-to/relay.md) suits many machines in one place. A heartbeat in a batch costs least by far (compare [one beat](#one-beat) with [batches](#batches-of-a-relay)), and only one machine needs access to the control plane.',
+  '- A [stream](../reference/agent.md#the-stream) makes a heartbeat cost the server about a third less, and replaces the long poll for tasks. Each open stream takes some memory. A replica holds up to 100,000 streams.\n- A [relay](../how-to/relay.md) suits many machines in one place. A heartbeat in a batch costs least by far (compare [one heartbeat](#one-heartbeat) with [batches](#batches-of-a-relay)), and only one machine needs access to the control plane.',
   '**When does a second replica help?** When one replica is the limit and cores are idle: its process uses a whole core, or it waits for the store while the database has room. It also takes over when the first one dies. It does not help when the cores or the database are saturated: replicas share them. See [replicas](../how-to/replicas.md).',
   '**The database is the limit?** Use a longer interval (a smaller `--beat-rate`) and relays first; then a faster database, on its own cores and disks.',
 ].join('\n\n');
 
 type Verdict = 'met' | '**missed**' | '';
 
-const verdictOf = ({ value, target, at_least }: Recorded['figures'][number]): Verdict => {
+const verdictOf = ({ value, target, at_least }: BenchmarkRecord['figures'][number]): Verdict => {
   if (target === undefined && at_least === undefined) return '';
   const isMet = (target === undefined || value < target) && (at_least === undefined || value >= at_least);
   return isMet ? 'met' : '**missed**';
 };
 
-const targetOf = ({ unit, target, at_least }: Recorded['figures'][number]): string => {
+const targetOf = ({ unit, target, at_least }: BenchmarkRecord['figures'][number]): string => {
   if (target !== undefined) return `< ${formatValue(target, unit)}`;
   return at_least === undefined ? '' : `≥ ${formatValue(at_least, unit)}`;
 };
 
 const cell = (text: string) => text.trim().replaceAll('|', '\\|');
 
-function tableOf(figures: Recorded['figures']): string {
+function tableOf(figures: BenchmarkRecord['figures']): string {
   const rows = figures.map((figure) => [
     figure.what,
     formatValue(figure.value, figure.unit),
@@ -199,7 +199,7 @@ function tableOf(figures: Recorded['figures']): string {
   return ['| figure | measured | target | |', '|---|---:|---:|---|', ...lines].join('\n');
 }
 
-const loadOf = ({ load }: Recorded) =>
+const loadOf = ({ load }: BenchmarkRecord) =>
   [load.before, load.after].map(([minute = 0]) => minute.toFixed(1)).join(' before, ');
 
 const machineOf = ({ cores, memory_gb, architecture }: Machine) =>
@@ -207,7 +207,7 @@ const machineOf = ({ cores, memory_gb, architecture }: Machine) =>
 
 function sectionOf(
   { title, command, method }: Section,
-  recorded: Recorded | undefined,
+  recorded: BenchmarkRecord | undefined,
   severalMachines: boolean,
 ): string {
   const head = `## ${title}\n\n${method}\n\n\`\`\`sh\n${command}\n\`\`\``;
@@ -229,7 +229,7 @@ function nameOf(figures: readonly Figure[], place: number): string {
   return what.startsWith('…') && before ? `${before.what} ${what}` : what;
 }
 
-function summaryOf(records: readonly Recorded[]): string {
+function summaryOf(records: readonly BenchmarkRecord[]): string {
   const judged = records.flatMap(({ benchmark, figures }) =>
     figures.map((figure, place) => ({ benchmark, figure, name: nameOf(figures, place), verdict: verdictOf(figure) })),
   );
@@ -248,7 +248,7 @@ const machinesSentence = (machines: readonly string[]): string =>
     ? `Every figure is from one machine with ${machines[0]}.`
     : 'Figures are from several machines, named with each.';
 
-export function writePage(records: readonly Recorded[]): string {
+export function writePage(records: readonly BenchmarkRecord[]): string {
   const recorded = new Map(records.map((each) => [each.benchmark, each]));
   const machines = [...new Set(records.map(({ machine }) => machineOf(machine)))];
   return `${[
@@ -264,7 +264,7 @@ export function writePage(records: readonly Recorded[]): string {
 }
 
 /** Replaces the previous record of each benchmark that was recorded again. */
-export function merge(before: readonly Recorded[], newRecords: readonly Recorded[]): Recorded[] {
+export function merge(before: readonly BenchmarkRecord[], newRecords: readonly BenchmarkRecord[]): BenchmarkRecord[] {
   const byBenchmark = new Map([...before, ...newRecords].map((each) => [each.benchmark, each]));
   const order = sections.map(({ benchmark }) => benchmark);
   return [...byBenchmark.values()].toSorted((a, b) => order.indexOf(a.benchmark) - order.indexOf(b.benchmark));

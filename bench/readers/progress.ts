@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { now, pause, secondsLater, systemClock } from '../../src/base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId } from '../../src/base/ids.ts';
 import { startTail } from '../../src/store/evidence/tail.ts';
-import { claimExecution } from '../../src/store/operations/executions.ts';
+import { becomeExecutor } from '../../src/store/operations/executions.ts';
 import { publishProgress } from '../../src/store/operations/publish-progress.ts';
 import { queueOperation } from '../../src/store/operations/queue-operation.ts';
 import { registerReplica } from '../../src/store/operations/replicas.ts';
@@ -57,7 +57,7 @@ try {
         executor.replica_id,
       ]);
     });
-    await claimExecution(db, run, executor, at);
+    await becomeExecutor(db, run, executor, at);
 
     const medians: number[] = [];
     for (const count of clients) {

@@ -40,13 +40,13 @@ const lengthOfTime = '2030-01-01T00:00:00.000Z'.length;
 const openAtOnce = 20;
 
 let sockets: net.Socket[] = [];
-let measuring = false;
+let isMeasuring = false;
 let delays: number[] = [];
 let counts = { bytes: 0, chunks: 0, lost: 0 };
 let cpu = process.cpuUsage();
 
 function measureChunk(chunk: Buffer): void {
-  if (!measuring) return;
+  if (!isMeasuring) return;
   counts.bytes += chunk.length;
   counts.chunks++;
   const fact = chunk.indexOf(factStart);
@@ -93,11 +93,11 @@ function begin(): void {
   delays = [];
   counts = { bytes: 0, chunks: 0, lost: 0 };
   cpu = process.cpuUsage();
-  measuring = true;
+  isMeasuring = true;
 }
 
 function end(): CrowdResult {
-  measuring = false;
+  isMeasuring = false;
   const { user, system } = process.cpuUsage(cpu);
   return {
     ...counts,

@@ -1,4 +1,4 @@
-/** The bytes of every table with its indexes, and whether they still grow. */
+/** Measures the size of every table with its indexes, and decides whether a table still grows. */
 import { otherTables } from '../../src/lifecycle/limits/retention-classes.ts';
 import type { Database } from '../../src/store/pg/database.ts';
 
@@ -23,11 +23,12 @@ export async function tableSizes(db: Database): Promise<Sizes> {
 
 export const total = (sizes: Sizes): number => [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0);
 
-export const neverDeleted = (name: string): boolean =>
+export const isNeverDeleted = (name: string): boolean =>
   name in otherTables && otherTables[name as keyof typeof otherTables].startsWith('for ever');
 
 /** Page boundaries and free space make a table that does not grow vary by this much. */
 const toleratedGrowth = 1.1;
 const toleratedBytes = 512 * 1024;
 
-export const stillGrows = (before: number, after: number): boolean => after > before * toleratedGrowth + toleratedBytes;
+export const isStillGrowing = (before: number, after: number): boolean =>
+  after > before * toleratedGrowth + toleratedBytes;

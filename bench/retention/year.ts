@@ -21,6 +21,7 @@ import { createSealer } from '../../src/store/integrity/sealer.ts';
 import { defaultEnvironment } from '../../src/store/transitions/transition-rules.ts';
 import { counts } from '../../src/sweeps/jobs/counts.ts';
 import { housekeeping } from '../../src/sweeps/jobs/housekeeping.ts';
+import { rowRetention } from '../../src/sweeps/jobs/row-retention.ts';
 import type { SweepServices } from '../../src/sweeps/runner/services.ts';
 import { memoryKeyRing } from '../../test/support/key-ring.ts';
 import { startBenchServer } from '../harness/bench-database.ts';
@@ -29,8 +30,8 @@ import { type Figure, report, secondsOf } from '../harness/measure.ts';
 import { common, readOptions } from '../harness/options.ts';
 import { startReplica } from '../harness/server-process.ts';
 import { allocateAndRelease } from '../operations/machines.ts';
-import { copyPools, insertLives, readLives, waitUntilEnded } from './lives.ts';
-import { neverDeleted, type Sizes, stillGrows, tableSizes, total } from './sizes.ts';
+import { copyPools, insertAllocationRows, readAllocationRows, waitUntilEnded } from './allocation-rows.ts';
+import { isNeverDeleted, isStillGrowing, type Sizes, tableSizes, total } from './sizes.ts';
 
 const options = readOptions(import.meta.url, {
   duration: 'about half an hour; with --quick some minutes',
@@ -43,9 +44,9 @@ const options = readOptions(import.meta.url, {
 });
 const daySeconds = 24 * 3600;
 const { days, quick } = options;
-/** Copied together, so one copy has this many allocations. */
-const livesPerCopy = 2;
-const perDay = quick ? 2 : Math.ceil(options['per-day'] / livesPerCopy) * livesPerCopy;
+/** The number of allocations in each copy. */
+const allocationsPerCopy = 2;
+const perDay = quick ? 2 : Math.ceil(options['per-day'] / allocationsPerCopy) * allocationsPerCopy;
 const sampleEveryDays = 30;
 const comparedDays = 90;
 const wantedPerDay = 1_000;
@@ -60,10 +61,10 @@ try {
   const replica = await startReplica(data, ['--database-url', source.url], {});
   const token = (await readFile(join(data, 'admin.token'), 'utf8')).trim();
   const client = createClient({ base_url: replica.url, token, addresses: routes });
-  for (let life = 0; life < livesPerCopy; life++) await allocateAndRelease(client, 1);
+  for (let made = 0; made < allocationsPerCopy; made++) await allocateAndRelease(client, 1);
   await waitUntilEnded(source);
   await replica.stop();
-  const lives = await readLives(source);
+  const allocationRows = await readAllocationRows(source);
   const db = await postgres.database('year');
 
   // Ends at the present, because the database refuses to drop evidence that is new by its clock.
@@ -92,7 +93,7 @@ try {
     installation: { maintainTaskKeys: async () => 0 },
     clock,
   } as unknown as SweepServices;
-  const sweeps = [housekeeping(services, sealer), counts(services)];
+  const sweeps = [housekeeping(services, sealer), rowRetention(services), counts(services)];
   const seal = async () => {
     while ((await sealer.sealBatch(now(clock))).more);
   };
@@ -102,9 +103,9 @@ try {
   let deleted = 0;
   let slowestSeconds = 0;
   for (let day = 1; day <= days; day++) {
-    for (let made = 0; made < perDay; made += livesPerCopy) {
+    for (let made = 0; made < perDay; made += allocationsPerCopy) {
       const ended = secondsLater(now(clock), (made / perDay) * daySeconds);
-      await insertLives(db, lives, { number: copies++, ended }, seal);
+      await insertAllocationRows(db, allocationRows, { number: copies++, ended }, seal);
     }
     await clock.advance(daySeconds * 1000);
     for (const sweep of sweeps)
@@ -131,43 +132,47 @@ try {
   const last = sampled.at(-1) ?? 0;
   const before = sampled.findLast((day) => day <= last - comparedDays) ?? sampled[0] ?? 0;
   const year = sampled.findLast((day) => day <= 365) ?? last;
-  const of = (day: number) => samples.get(day) ?? new Map<string, number>();
-  const names = [...of(last).keys()].filter((name) => (of(last).get(name) ?? 0) > 256 * 1024);
+  const sizesOn = (day: number) => samples.get(day) ?? new Map<string, number>();
+  const names = [...sizesOn(last).keys()].filter((name) => (sizesOn(last).get(name) ?? 0) > 256 * 1024);
   const growing = names.filter(
-    (name) => !neverDeleted(name) && stillGrows(of(before).get(name) ?? 0, of(last).get(name) ?? 0),
+    (name) => !isNeverDeleted(name) && isStillGrowing(sizesOn(before).get(name) ?? 0, sizesOn(last).get(name) ?? 0),
   );
-  const bounded = (sizes: Sizes) => new Map([...sizes].filter(([name]) => !neverDeleted(name)));
+  const bounded = (sizes: Sizes) => new Map([...sizes].filter(([name]) => !isNeverDeleted(name)));
   const figures: Figure[] = [
     ...names
-      .toSorted((a, b) => (of(last).get(b) ?? 0) - (of(last).get(a) ?? 0))
+      .toSorted((a, b) => (sizesOn(last).get(b) ?? 0) - (sizesOn(last).get(a) ?? 0))
       .flatMap((name): Figure[] => [
-        { what: `${name}, day ${year}`, value: megabytes(of(year).get(name) ?? 0), unit: 'MB' },
+        { what: `${name}, day ${year}`, value: megabytes(sizesOn(year).get(name) ?? 0), unit: 'MB' },
         {
           what: `… day ${last} / day ${before} (baseline)`,
-          value: (of(last).get(name) ?? 0) / (of(before).get(name) ?? 1),
+          value: (sizesOn(last).get(name) ?? 0) / (sizesOn(before).get(name) ?? 1),
           unit: '×',
         },
       ]),
-    { what: `all tables that retention bounds, day ${year}`, value: megabytes(total(bounded(of(year)))), unit: 'MB' },
-    { what: `… day ${last}`, value: megabytes(total(bounded(of(last)))), unit: 'MB' },
+    {
+      what: `all tables that retention bounds, day ${year}`,
+      value: megabytes(total(bounded(sizesOn(year)))),
+      unit: 'MB',
+    },
+    { what: `… day ${last}`, value: megabytes(total(bounded(sizesOn(last)))), unit: 'MB' },
     {
       what: `… day ${last} / day ${before} (baseline)`,
-      value: total(bounded(of(last))) / total(bounded(of(before))),
+      value: total(bounded(sizesOn(last))) / total(bounded(sizesOn(before))),
       unit: '×',
       target: 1.1,
     },
     { what: 'the slowest pass of a sweep', value: slowestSeconds, unit: 's' },
   ];
-  const forEver = total(of(last)) - total(bounded(of(last)));
+  const forEver = total(sizesOn(last)) - total(bounded(sizesOn(last)));
   const scale = wantedPerDay / perDay;
   report(options, 'retention', figures, loadBefore, {
     medianOf: '1',
     notes: [
-      `${copies * livesPerCopy} allocations in ${days} days, ${perDay} a day; ${deleted} rows deleted`,
+      `${copies * allocationsPerCopy} allocations in ${days} days, ${perDay} a day; ${deleted} rows deleted`,
       growing.length > 0
         ? `STILL GROWING: ${growing.join(', ')}`
         : 'every table that retention bounds has levelled off',
-      `scaled to ${wantedPerDay} a day: ${Math.round((megabytes(total(bounded(of(last)))) * scale) / 100) / 10} GB at the end, and seals, which are never deleted, ${((forEver * scale * 365) / last / 1e9).toFixed(1)} GB a year`,
+      `scaled to ${wantedPerDay} a day: ${Math.round((megabytes(total(bounded(sizesOn(last)))) * scale) / 100) / 10} GB at the end, and seals, which are never deleted, ${((forEver * scale * 365) / last / 1e9).toFixed(1)} GB a year`,
     ],
   });
   if (growing.length > 0) process.exitCode = 1;

@@ -11,7 +11,7 @@ import type { Fleet } from './passes.ts';
 
 const settleSeconds = 3;
 const pollMs = 100;
-const patienceSeconds = 30;
+const verdictTimeoutSeconds = 30;
 
 /** Seconds after the deadline. */
 export interface Lateness {
@@ -64,11 +64,11 @@ export async function measureLateness(
     lateness.received.push(secondsBetween(deadline, now(clock)));
   });
   runner.start();
-  const giveUpAt = secondsLater(from, overSeconds + patienceSeconds);
+  const giveUpAt = secondsLater(from, overSeconds + verdictTimeoutSeconds);
   while (deadlines.size > 0 && now(clock) < giveUpAt) await pause(clock, pollMs);
   await runner.stop();
   await tail.stop();
   if (deadlines.size > 0)
-    lateness.failures.push(`${deadlines.size} of ${nodes} nodes got no verdict within ${patienceSeconds} s`);
+    lateness.failures.push(`${deadlines.size} of ${nodes} nodes got no verdict within ${verdictTimeoutSeconds} s`);
   return lateness;
 }

@@ -11,13 +11,13 @@ import {
   allocate,
   bareInsert,
   bareUpdate,
+  copyEvidence,
   countWithStatus,
-  fallDue,
-  keepEvidence,
   type MeasuredRule,
+  makeDue,
   resetNodes,
 } from './rules.ts';
-import type { Spent, Stopwatch } from './work.ts';
+import type { Cost, Stopwatch } from './work.ts';
 
 export interface Fleet {
   idle: number;
@@ -34,7 +34,7 @@ export interface Fleet {
  * - `reading`: for rules about silence, the scan of all heartbeats, which is rare and shared
  */
 export type Act = 'pass' | 'empty' | 'bare' | 'recorded' | 'reading';
-export type Measured = Record<Act, Spent[]>;
+export type PassTimes = Record<Act, Cost[]>;
 
 const actsOf = (rule: MeasuredRule): Act[] => [
   'pass',
@@ -57,7 +57,10 @@ interface Round {
 
 /** The rule's sweep as in the registry, but with these suspects instead of a scan. */
 function sweepOf({ fleet, rule }: Round, suspects: NodeId[]) {
-  const givenSuspects = { at: async () => suspects.map((node_id) => ({ node_id, due_ms: 0 })), everySeconds: () => 1 };
+  const givenSuspects = {
+    list: async () => suspects.map((node_id) => ({ node_id, due_ms: 0 })),
+    everySeconds: () => 1,
+  };
   const sweep = sweepRegistry({ ...fleet.services, suspects: givenSuspects }).find(({ name }) => name === rule.name);
   if (!sweep) throw new Error(`there is no sweep ${rule.name}`);
   return sweep;
@@ -70,13 +73,13 @@ async function scanBeats({ fleet, ids }: Round, at: Date): Promise<void> {
     throw new Error(`the scan found ${suspects.length} silent nodes, expected ${ids.length}`);
 }
 
-async function measureAct(round: Round, act: Act): Promise<Spent> {
+async function measureAct(round: Round, act: Act): Promise<Cost> {
   const { fleet, rule, ids, stopwatch } = round;
   const { db, clock, ingest } = fleet.services;
   // Without a recent check of ingestion, rules decide nothing.
   await ingest.check();
   if (act === 'empty') return stopwatch(() => sweepOf(round, []).run(now(clock)));
-  await fallDue(db, rule, ids, now(clock));
+  await makeDue(db, rule, ids, now(clock));
   await ingest.check();
   const at = now(clock);
   const sweep = sweepOf(round, ids);
@@ -93,7 +96,7 @@ async function measureAct(round: Round, act: Act): Promise<Spent> {
   const spent = await stopwatch(work[act]);
   const moved = act === 'reading' ? ids.length : await countWithStatus(db, ids, rule.to);
   if (moved !== ids.length) throw new Error(`${rule.name} (${act}): ${moved} of ${ids.length} nodes became ${rule.to}`);
-  if (act === 'pass') await keepEvidence(db, ids, at);
+  if (act === 'pass') await copyEvidence(db, ids, at);
   await resetNodes(db, rule, ids, now(clock));
   return spent;
 }
@@ -108,8 +111,8 @@ export async function measurePasses(
   fleets: Fleet[],
   rule: MeasuredRule,
   { due, samples, stopwatch }: { due: number; samples: number; stopwatch: Stopwatch },
-): Promise<Measured[]> {
-  const results = fleets.map((): Measured => ({ pass: [], empty: [], bare: [], recorded: [], reading: [] }));
+): Promise<PassTimes[]> {
+  const results = fleets.map((): PassTimes => ({ pass: [], empty: [], bare: [], recorded: [], reading: [] }));
   for (const { services, inFlight } of fleets) {
     if (rule.allocated) await allocate(services.db, inFlight, now(services.clock));
     await resetNodes(services.db, rule, inFlight, now(services.clock));

@@ -1,5 +1,5 @@
 /**
- * Declares the measured rules, makes their nodes fall due, and holds the baseline: the bare UPDATE
+ * Declares the measured rules, makes their nodes due, and contains the baseline: the bare UPDATE
  * that writes the same columns.
  */
 import { secondsLater } from '../../src/base/clock.ts';
@@ -12,9 +12,9 @@ export interface MeasuredRule {
   name: string;
   from: NodeStatus;
   to: NodeStatus;
-  /** Whether nodes fall due by a deadline of their own or by silence. */
+  /** Whether nodes become due by their own deadline or by silence. */
   dueBy: 'deadline' | 'silence';
-  /** Whether the nodes still send heartbeats when they fall due. */
+  /** Whether the nodes still send heartbeats when they become due. */
   beats: boolean;
   /** Gives each node an allocation, which fails with the node. Later rules keep the allocations. */
   allocated?: boolean;
@@ -47,8 +47,8 @@ export async function allocate(db: Queryable, ids: NodeId[], now: Date): Promise
   await db.query('vacuum (analyze) allocations');
 }
 
-/** Makes nodes fall due within the last second, one after another. */
-export async function fallDue(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
+/** Makes nodes due: their deadlines passed within the last second, or they fell silent. */
+export async function makeDue(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
   const byDeadline = rule.dueBy === 'deadline';
   await db.query(
     `update nodes set status = $3, status_since = $4, registered_at = case when $3 <> 'provisioning' then $4::timestamptz end, verdict = null,
@@ -118,7 +118,7 @@ const columns =
   'at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id';
 
 /** Stores a copy of the evidence of a pass, so that the baseline can write exactly as much. */
-export async function keepEvidence(db: Queryable, ids: NodeId[], at: Date): Promise<void> {
+export async function copyEvidence(db: Queryable, ids: NodeId[], at: Date): Promise<void> {
   await db.query('drop table if exists kept_facts, kept_samples');
   await db.query(`create unlogged table kept_facts as select ${columns} from evidence limit 0`);
   await db.query(`insert into kept_facts select ${columns} from evidence where node_id = any($1) and at = $2`, [
@@ -129,7 +129,7 @@ export async function keepEvidence(db: Queryable, ids: NodeId[], at: Date): Prom
   await db.query(`insert into kept_samples select * from boot_samples where ${ofNodes}`, [ids]);
 }
 
-/** Inserts the evidence and boot samples that `keepEvidence` copied. */
+/** Inserts the evidence and boot samples that `copyEvidence` copied. */
 export async function bareInsert(tx: Transaction): Promise<void> {
   await tx.query(`insert into evidence (${columns}) select ${columns} from kept_facts`);
   await tx.query('insert into boot_samples select * from kept_samples');

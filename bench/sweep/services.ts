@@ -34,7 +34,7 @@ export async function sweepServices(db: Database): Promise<SweepServices> {
     started_at: now(clock),
     lease_until: secondsLater(now(clock), leaseSeconds),
   });
-  // No heartbeats arrive here, so all of them count as stored.
+  // No heartbeats arrive in this process, so all of them count as stored.
   const ingest = await openIngestWatch({ db, executor, clock, flushedThrough: () => now(clock) });
   const services: SweepServices = {
     db,
@@ -52,6 +52,7 @@ export async function sweepServices(db: Database): Promise<SweepServices> {
     engine: createVirtualEngine({ clock: virtualClock(), listener: engineListener(() => services) }),
     host,
     ingest,
+    restoration: { isObserving: () => false },
     suspects: createSuspects(db, ingest),
     refusals: createRefusals(),
     log: { warn() {} },

@@ -17,7 +17,7 @@ import { type Fleet, measurePasses } from './passes.ts';
 import { type MeasuredRule, measuredRules } from './rules.ts';
 import { sweepServices } from './services.ts';
 import { measureTicks } from './ticks.ts';
-import { type Spent, type Stopwatch, stopwatch } from './work.ts';
+import { type Cost, type Stopwatch, stopwatch } from './work.ts';
 
 const options = readOptions(import.meta.url, {
   duration: 'several minutes; with --quick about two',
@@ -41,7 +41,7 @@ const startedMs = systemClock.monotonicMs();
 const progress = (message: string) =>
   process.stderr.write(`${((systemClock.monotonicMs() - startedMs) / 1000).toFixed(0).padStart(4)} s  ${message}\n`);
 
-function addTime(what: string, spent: Spent[], target?: number): void {
+function addTime(what: string, spent: Cost[], target?: number): void {
   const ms = spent.map((each) => each.ms);
   figures.push({ what, value: median(ms), unit: 'ms', samples: ms, ...(target !== undefined && { target }) });
 }
@@ -50,8 +50,8 @@ function addTime(what: string, spent: Spent[], target?: number): void {
  * Adds the ratio of CPU times, which may have bounds, and the ratio of elapsed times. The samples
  * of the same turn are compared.
  */
-function addRatio(what: string, over: Spent[], under: Spent[], bound?: { least: number; most: number }): void {
-  const ratiosOf = (unit: keyof Spent) => over.map((each, place) => each[unit] / (under[place]?.[unit] ?? Number.NaN));
+function addRatio(what: string, over: Cost[], under: Cost[], bound?: { least: number; most: number }): void {
+  const ratiosOf = (unit: keyof Cost) => over.map((each, place) => each[unit] / (under[place]?.[unit] ?? Number.NaN));
   const value = median(ratiosOf('workMs'));
   figures.push(
     { what, value, unit: '×', samples: ratiosOf('workMs') },

@@ -5,17 +5,17 @@
 import { now } from '../../src/base/clock.ts';
 import { sweepRegistry } from '../../src/sweeps/registry.ts';
 import type { Fleet } from './passes.ts';
-import type { Spent, Stopwatch } from './work.ts';
+import type { Cost, Stopwatch } from './work.ts';
 
 export async function measureTicks(
   { services }: Fleet,
   { samples, stopwatch }: { samples: number; stopwatch: Stopwatch },
-): Promise<Map<string, Spent[]>> {
+): Promise<Map<string, Cost[]>> {
   // Instead of the scan of all heartbeats, which is measured separately.
-  const noSuspects = { at: async () => [], everySeconds: () => 1 };
-  const ticks = new Map<string, Spent[]>();
+  const noSuspects = { list: async () => [], everySeconds: () => 1 };
+  const ticks = new Map<string, Cost[]>();
   for (const sweep of sweepRegistry({ ...services, suspects: noSuspects })) {
-    const spent: Spent[] = [];
+    const spent: Cost[] = [];
     for (let turn = 0; turn <= samples; turn++) {
       const tick = await stopwatch(() => sweep.run(now(services.clock)));
       if (turn > 0) spent.push(tick);

@@ -5,12 +5,12 @@
 import { systemClock } from '../../src/base/clock.ts';
 import { childrenOf, readOr } from '../harness/process-table.ts';
 
-export interface Spent {
+export interface Cost {
   ms: number;
   workMs: number;
 }
 
-export type Stopwatch = (act: () => Promise<unknown>) => Promise<Spent>;
+export type Stopwatch = (act: () => Promise<unknown>) => Promise<Cost>;
 
 const processorMs = (pid: number) => Number(readOr(`/proc/${pid}/schedstat`, '0').split(' ')[0]) / 1e6;
 

@@ -8,11 +8,14 @@ import { join, relative } from 'node:path';
 import { type Plugin, rolldown } from 'rolldown';
 import { root } from './paths.ts';
 
-/** One folder for each program, as deep as the paths that `src/cli/run.ts` counts on. */
+/** The programs of a folder share their modules. */
 const programs = {
-  server: { input: 'src/main.ts', folder: 'dist/server' },
-  relay: { input: 'src/relay/main.ts', folder: 'dist/relay' },
-  cli: { input: 'src/cli/main.ts', folder: 'dist/cli' },
+  server: {
+    inputs: { main: 'src/main.ts', upgrade: 'src/server/upgrade.ts', backup: 'src/backup/main.ts' },
+    folder: 'dist/server',
+  },
+  relay: { inputs: { main: 'src/relay/main.ts' }, folder: 'dist/relay' },
+  cli: { inputs: { main: 'src/cli/main.ts' }, folder: 'dist/cli' },
 } as const;
 
 /** Machines receive the agent as one file and may run it with an older Node. */
@@ -88,10 +91,10 @@ const output = { format: 'esm', keepNames: true, minify: false } as const;
 /** Writes the programs below `tree` and returns the modules they contain. */
 export async function buildPrograms(tree: string): Promise<string[]> {
   const modules: string[] = [];
-  for (const { input, folder } of Object.values(programs)) {
+  for (const { inputs, folder } of Object.values(programs)) {
     const bundle = await rolldown({
       ...shared,
-      input: { main: input },
+      input: inputs,
       plugins: [foldersOfPackages],
       // The bundle is always the program; Node 20 does not know this property.
       transform: { define: { 'import.meta.main': 'true' } },

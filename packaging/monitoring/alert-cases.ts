@@ -144,6 +144,18 @@ export const alertCases: Record<AlertName, AlertCase> = {
     ],
     at: '180m',
   },
+  SlipwayBackupOld: {
+    fires: {
+      [`slipway_backup_age_seconds{${replica}}`]: '5000+60x60',
+      [`slipway_backup_every_seconds{${replica}}`]: '3600x60',
+    },
+    labels,
+    quiet: {
+      [`slipway_backup_age_seconds{${replica}}`]: '0+60x60 0+60x60',
+      [`slipway_backup_every_seconds{${replica}}`]: '3600x120',
+    },
+    at: '30m',
+  },
   SlipwayOverloaded: {
     fires: {
       [`slipway_shed_total{${replica},what="reads"}`]: '0+5x40',

@@ -133,6 +133,13 @@ export const alerts = {
     owner: 'server',
     summary: 'At the growth of the last day, the disk of {{ $labels.instance }} is full within a week.',
   },
+  SlipwayBackupOld: {
+    expression: 'slipway_backup_age_seconds > 1.5 * slipway_backup_every_seconds',
+    for: '10m',
+    severity: 'warning',
+    owner: 'server',
+    summary: 'The newest backup in the directory of {{ $labels.instance }} is older than one and a half intervals.',
+  },
   SlipwayOverloaded: {
     expression: 'sum by (job, instance) (rate(slipway_shed_total[5m])) > 0',
     for: '10m',

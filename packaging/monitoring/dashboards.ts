@@ -301,7 +301,7 @@ export const dashboards: Record<string, Dashboard> = {
           }),
           graph('Background jobs', 's', {
             '{{sweep}}':
-              'max by (sweep) (slipway_sweep_last_seconds{sweep=~"housekeeping|evidence-seal|counts", instance=~"$instance"})',
+              'max by (sweep) (slipway_sweep_last_seconds{sweep=~"housekeeping|row-retention|evidence-seal|counts", instance=~"$instance"})',
           }),
           graph('Failing sweeps', 'short', { '{{sweep}}': `max by (sweep) (slipway_sweep_failing${selected}) > 0` }),
           graph('Heartbeats a second', 'ops', { '{{instance}}': rate('slipway_beats_total') }),

@@ -83,13 +83,19 @@ export const replicaMetrics: Record<string, Metric> = {
   slipway_beats_behind_seconds: gauge('age of the oldest heartbeat that is not stored; 0 when all are'),
   slipway_loop_lag_seconds: gauge('how late its timers are'),
   slipway_interval_stretch: gauge('factor by which an overload stretches intervals; 1 when all is well'),
-  slipway_shed_total: counter('requests deferred in an overload', { what: ['beats', 'reads'] }),
+  slipway_shed_total: counter('requests deferred in an overload, and new `work` refused in a shortage', {
+    what: ['beats', 'reads', 'work'],
+  }),
   slipway_limited_total: counter('writes that the [write limits](limits.md) dropped, refused or coalesced', {
     of: null,
     what: null,
   }),
   slipway_limit_accounts: gauge('callers whose write allowance is being counted'),
   slipway_disk_free_bytes: gauge('free bytes on the disk of the data directory, where the embedded database is'),
+  slipway_backup_age_seconds: gauge(
+    'age of the newest [scheduled backup](../how-to/back-up.md#scheduled-backups); only with `--backup-to`',
+  ),
+  slipway_backup_every_seconds: gauge('time between two scheduled backups; only with `--backup-to`'),
   slipway_connections: gauge('open connections'),
   slipway_connections_closed_total: counter('closed because [too many were open](limits.md#connections)', {
     reason: ['no_credential', 'idle', 'limit'],

@@ -45,7 +45,7 @@ const onlyOnPath =
   (request: IncomingMessage): RequestListener | null =>
     path.test(request.url ?? '') ? refuse : null;
 
-/** How each fault answers requests. Faults that block every request are not listed. */
+/** How each fault answers requests. With the other faults no request arrives. */
 const refusals = {
   ingress: () => impostor,
   other: () => otherInstallation,

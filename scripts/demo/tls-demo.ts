@@ -137,9 +137,9 @@ export async function startTlsDemo(options: {
     say(closingLines(reports, plain).join('\n'));
   };
 
-  let broken: Fault | null = null;
+  let activeFault: Fault | null = null;
   const breakLayer = async (fault: Fault | null) => {
-    if (broken !== null) await machineFaults[broken]?.repair(machine);
+    if (activeFault !== null) await machineFaults[activeFault]?.repair(machine);
     await proxy.break(null);
     // Waits for the repair, because doctor would otherwise still report the previous fault.
     await poll(async () => {
@@ -148,7 +148,7 @@ export async function startTlsDemo(options: {
     });
     if (isProxyFault(fault)) await proxy.break(fault);
     if (fault !== null) await machineFaults[fault]?.break(machine);
-    broken = fault;
+    activeFault = fault;
   };
 
   return {

@@ -18,7 +18,7 @@ test('shows each line in the frames that contain it', () => {
   expect(svg).toContain('<title>a &lt;film&gt;</title>');
 });
 
-test('shows the last picture to readers who prefer reduced motion', () => {
+test('shows only the last picture if the reader prefers reduced motion', () => {
   const svg = drawFilm(film([line('first')], [line('last')]));
   expect(svg).toMatch(/class="t past"[^>]*>first</);
   expect(svg).toMatch(/class="t"[^>]*>last</);

@@ -54,7 +54,7 @@ interface Element {
   content: string;
 }
 
-/** Returns the elements of a frame. The key of an element stays the same until it changes. */
+/** Returns the elements of a frame. An element keeps its key until its place or text changes. */
 function elementsOf(film: Film, { panes, caption }: Frame): Map<string, Element> {
   const elements = new Map<string, Element>();
   const add = (element: Element) => elements.set(`${element.y} ${element.content}`, element);
@@ -84,9 +84,9 @@ function timeElements(film: Film): TimedElement[] {
   for (const frame of film.frames) {
     const visible = elementsOf(film, frame);
     for (const [key, element] of visible) {
-      const timed = all.get(key) ?? { ...element, changes: [] };
-      all.set(key, timed);
-      if (timed.changes.length % 2 === 0) timed.changes.push(frame.atMs);
+      const timedElement = all.get(key) ?? { ...element, changes: [] };
+      all.set(key, timedElement);
+      if (timedElement.changes.length % 2 === 0) timedElement.changes.push(frame.atMs);
     }
     for (const [key, { changes }] of all) if (!visible.has(key) && changes.length % 2 === 1) changes.push(frame.atMs);
   }

@@ -33,7 +33,7 @@ const isPython = () => succeeds('-c', 'import sys; assert (3, 10) <= sys.version
 const hasPip = () => succeeds('-m', 'pip', '--version');
 const mayInstall = () => process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0;
 
-/** Describes what an installation lacks; undefined if it is possible. */
+/** Describes what this machine lacks for the installation; undefined if nothing is missing. */
 function missingPrerequisite() {
   const test = 'the test with the AgentField SDK will fail';
   if (!isPython())

@@ -1,4 +1,4 @@
-/** Finds programs that tests need, or installs them from Debian if permitted. */
+/** Finds programs that tests need, and installs Debian packages if permitted. */
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { runQuietly } from './say.mjs';

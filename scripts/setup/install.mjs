@@ -16,15 +16,17 @@ const packagesIn = (file) => JSON.parse(readFileSync(file, 'utf8')).packages;
 /** A missing optional package is for another platform, and is no difference. */
 function isInstalledAsLocked() {
   if (!existsSync(recordFile)) return false;
-  const locked = packagesIn(inRoot('package-lock.json'));
-  const installed = packagesIn(recordFile);
+  const lockedPackages = packagesIn(inRoot('package-lock.json'));
+  const installedPackages = packagesIn(recordFile);
   const isSame = (path) => {
-    const lockedPackage = locked[path];
-    const installedPackage = installed[path];
+    const lockedPackage = lockedPackages[path];
+    const installedPackage = installedPackages[path];
     if (!installedPackage) return path === '' || lockedPackage.optional === true || lockedPackage.devOptional === true;
     return installedPackage.version === lockedPackage.version && installedPackage.integrity === lockedPackage.integrity;
   };
-  return Object.keys(locked).every(isSame) && Object.keys(installed).every((path) => path in locked);
+  return (
+    Object.keys(lockedPackages).every(isSame) && Object.keys(installedPackages).every((path) => path in lockedPackages)
+  );
 }
 
 function install() {

@@ -59,8 +59,8 @@ function tryAcquire() {
 }
 
 /**
- * Two waiters may both find the owner dead. Then the later one must not discard the lock that the
- * earlier one just took, so it puts back any other lock.
+ * Discards the lock of a dead owner. Two waiters may both find the owner dead. The later one must
+ * not discard the lock that the earlier one just took, so it puts back any lock of another owner.
  */
 function discard(deadOwner) {
   const movedFile = `${lockFile}.${process.pid}.stale`;

@@ -89,7 +89,7 @@ const installers = {
     if (!archive) throw new SetupError(`${name} is not offered for ${platform}`);
     runQuietly('tar', 'tar', ['-xzf', archive, '--strip-components=1'], into);
     rmSync(join(place(name), archive));
-    // npm packages cannot contain symbolic links, so this one has a script that creates them.
+    // npm packages cannot contain symbolic links, so this package has a script that creates them.
     runQuietly('creating its links', process.execPath, ['scripts/hydrate-symlinks.js'], into);
   },
   debian(name, packages) {

@@ -5,9 +5,9 @@
 import { install, mayInstall, onPath } from './debian.mjs';
 
 /** Maps each program to its Debian package. */
-const needed = { podman: 'podman', runc: 'runc', busybox: 'busybox-static' };
+const debianPackages = { podman: 'podman', runc: 'runc', busybox: 'busybox-static' };
 
-const missingPrograms = () => Object.keys(needed).filter((program) => !onPath(program));
+const missingPrograms = () => Object.keys(debianPackages).filter((program) => !onPath(program));
 
 export const podmanStep = {
   doing: "installing Debian's podman for the tests of the docker driver",
@@ -15,8 +15,8 @@ export const podmanStep = {
   needed() {
     if (missingPrograms().length === 0) return false;
     if (mayInstall()) return true;
-    const packages = Object.values(needed).join(' ');
+    const packages = Object.values(debianPackages).join(' ');
     return `the tests of the docker driver will fail: install ${missingPrograms().join(', ')} (Debian: apt-get install ${packages}).`;
   },
-  run: () => install(...missingPrograms().map((program) => needed[program])),
+  run: () => install(...missingPrograms().map((program) => debianPackages[program])),
 };

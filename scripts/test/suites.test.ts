@@ -23,8 +23,8 @@ const outcome = (...testResults: ReturnType<typeof file>[]) =>
 const unindented = (text: string) => text.split('\n').map((line) => line.trim());
 
 test('has no complaints if every required suite passed', () => {
-  const both = outcome(file('src/a.test.ts', ['passed', 'passed']), file('test/browser/b.test.ts', ['passed']));
-  expect(both).toEqual({ passed: 3, failed: 0, failures: [], complaints: [] });
+  const bothFiles = outcome(file('src/a.test.ts', ['passed', 'passed']), file('test/browser/b.test.ts', ['passed']));
+  expect(bothFiles).toEqual({ passed: 3, failed: 0, failures: [], complaints: [] });
 });
 
 test('complains about a required suite without tests', () => {

@@ -1,4 +1,4 @@
-/** Reads the test runner's report. A green run has no skipped test and no empty suite. */
+/** Reads the test runner's report. A run with a skipped test or an empty suite does not pass. */
 import { existsSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { relative } from 'node:path';

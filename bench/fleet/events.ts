@@ -2,22 +2,23 @@
 import { Agent } from 'node:http';
 import { now, systemClock } from '../../src/base/clock.ts';
 import { seededRandom } from '../../test/properties/support/random.ts';
-import { type Agents, doing } from './agents.ts';
+import { type Agents, agentStates } from './agents.ts';
 import type { Deaths } from './judge.ts';
-import { bootSeconds, type Planned } from './plan.ts';
+import { bootSeconds, type PlannedEvent } from './plan.ts';
 import { post } from './post.ts';
 import { countUp } from './relay.ts';
 
-export interface Fate {
+export interface FleetEvents {
   /** Agents that have died so far. */
   dead: Deaths;
-  /** Counts of answers to requests other than heartbeats, by action and status. */
-  answers: Map<string, number>;
+  /** Counts of registrations, by action and status, or by error message if no answer came. */
+  registrations: Map<string, number>;
+  /** How long each join took, failed ones included. */
   joinMs: number[];
   stop(): void;
 }
 
-interface FateSettings {
+interface EventSettings {
   agents: Agents;
   url(): string;
   join_token: string;
@@ -30,24 +31,28 @@ interface FateSettings {
  */
 const connections = 64;
 
-export function startFate(plan: readonly Planned[], { agents, url, join_token, seed }: FateSettings): Fate {
+export function startEvents(
+  plan: readonly PlannedEvent[],
+  { agents, url, join_token, seed }: EventSettings,
+): FleetEvents {
   const sockets = new Agent({ keepAlive: true, maxSockets: connections });
   const dice = seededRandom(seed, 1);
   const dead = new Map<number, Date>();
-  const answers = new Map<string, number>();
+  const registrations = new Map<string, number>();
   const joinMs: number[] = [];
   const startedMs = systemClock.nowMs();
-  let stopped = false;
-  let place = 0;
+  let isStopped = false;
+  let nextIndex = 0;
 
   const register = async (act: string, body: object, bearer?: string) => {
     try {
       const { status, text } = await post(new URL('/v1/agent/register', url()), sockets, JSON.stringify(body), bearer);
-      countUp(answers, `${act} ${status}`);
+      countUp(registrations, `${act} ${status}`);
       return status < 300 ? (JSON.parse(text) as { credential?: string }) : undefined;
     } catch (error) {
-      if (!stopped)
-        countUp(answers, `${act} ${String(error instanceof Error ? error.message : error).replace(/:\d+$/, '')}`);
+      // Without the port, so that failures with the same cause are counted together.
+      const message = String(error instanceof Error ? error.message : error).replace(/:\d+$/, '');
+      if (!isStopped) countUp(registrations, `${act} ${message}`);
       return undefined;
     }
   };
@@ -60,37 +65,39 @@ export function startFate(plan: readonly Planned[], { agents, url, join_token, s
     if (!registered?.credential) return;
     const agent = agents.join(registered.credential, name);
     agents.wheel.schedule(agent, systemClock.nowMs());
-    // A real agent reports its new status at once. Here the next due heartbeat reports it.
+    // A real agent reports its new status at once. A simulated one reports it with its next
+    // heartbeat.
     systemClock.after(bootSeconds(dice.next) * 1000, () => {
-      if (agents.state[agent] === doing.boots) agents.state[agent] = doing.beats;
+      if (agents.state[agent] === agentStates.boots) agents.state[agent] = agentStates.beats;
     });
   };
 
-  const acts: Record<Planned['act'], (agent: number) => void> = {
+  const acts: Record<PlannedEvent['act'], (agent: number) => void> = {
     dies(agent) {
-      agents.state[agent] = doing.dead;
+      agents.state[agent] = agentStates.dead;
       dead.set(agent, now(systemClock));
     },
     restarts: (agent) => void register('restarts', { version: 'bench' }, agents.credential(agent)),
     falters(agent) {
-      agents.state[agent] = doing.falters;
+      agents.state[agent] = agentStates.falters;
     },
     joins: (number) => void join(number),
   };
 
-  const turn = () => {
-    if (stopped) return;
+  const applyDueEvents = () => {
+    if (isStopped) return;
     const seconds = (systemClock.nowMs() - startedMs) / 1000;
-    for (let next = plan[place]; next && next.atSeconds <= seconds; next = plan[++place]) acts[next.act](next.agent);
-    systemClock.after(100, turn);
+    for (let event = plan[nextIndex]; event && event.atSeconds <= seconds; event = plan[++nextIndex])
+      acts[event.act](event.agent);
+    systemClock.after(100, applyDueEvents);
   };
-  turn();
+  applyDueEvents();
   return {
     dead,
-    answers,
+    registrations,
     joinMs,
     stop() {
-      stopped = true;
+      isStopped = true;
       sockets.destroy();
     },
   };

@@ -1,7 +1,7 @@
 /**
- * Reads every row that a real server wrote for its allocations, and inserts copies of them with
- * other ids at other times. So a year of allocations has the rows of real ones, without their
- * waiting times.
+ * Reads every row that a real server wrote for its allocations, and inserts copies of these rows
+ * with other ids and times. A simulated year therefore has real rows, but takes none of the time
+ * that real allocations take.
  */
 import { pause, systemClock } from '../../src/base/clock.ts';
 import type { Database, Queryable } from '../../src/store/pg/database.ts';
@@ -19,19 +19,26 @@ interface TableRows {
   batches: string[];
 }
 
-export interface Lives {
+export interface AllocationRows {
   count: number;
   tables: TableRows[];
-  /** When the last of these lives ended. */
+  /** When the last of these allocations was released. */
   ended: Date;
 }
 
-/** A parent is inserted before the rows that name it. The other tables follow. */
-const order = ['nodes', 'instances', 'allocations', 'operations', 'workflow_status'];
-/** Written by the sealer, the triggers and the replica itself. */
-const excluded = ['counts', 'evidence_checkpoints', 'evidence_segments', 'evidence_late_rows', 'replicas', 'pools'];
-/** Given by the database to each new row. */
-const given = ['xid', 'seq', 'message_uuid'];
+/** Tables whose rows other rows refer to, in the order of insertion. The other tables follow. */
+const parentTables = ['nodes', 'instances', 'allocations', 'operations', 'workflow_status'];
+/** Tables that the sealer, the triggers and the replica write; `copyPools` copies the pools. */
+const excludedTables = [
+  'counts',
+  'evidence_checkpoints',
+  'evidence_segments',
+  'evidence_late_rows',
+  'replicas',
+  'pools',
+];
+/** Columns whose values the database assigns to each new row. */
+const assignedColumns = ['xid', 'seq', 'message_uuid'];
 
 const idPattern = /(alloc|node|inst|op|task)_[0-9a-z]{20}/g;
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
@@ -49,7 +56,7 @@ const columnsOf = (db: Queryable, schema: string, table: string): Promise<Column
     [schema, table],
   );
 
-/** The rows that name an allocation, a machine or an operation, in the order in which they came. */
+/** Reads the rows that name an allocation, a machine or an operation; evidence in commit order. */
 async function rowsOf(db: Queryable, schema: string, table: string): Promise<string[]> {
   const isEvidence = table === 'evidence';
   const rows = await db.query<{ text: string; batch: string }>(
@@ -69,7 +76,7 @@ async function rowsOf(db: Queryable, schema: string, table: string): Promise<str
   );
 }
 
-/** An allocation is released a moment before its operation ends. */
+/** Waits for the operations too, because an allocation is released before its operation ends. */
 export async function waitUntilEnded(db: Database): Promise<void> {
   for (;;) {
     const open = await db.query(
@@ -82,7 +89,7 @@ export async function waitUntilEnded(db: Database): Promise<void> {
   }
 }
 
-export async function readLives(db: Database): Promise<Lives> {
+export async function readAllocationRows(db: Database): Promise<AllocationRows> {
   const names = await db.query<{ schema: string; table: string }>(
     `select nspname as schema, relname as table
      from pg_class
@@ -93,11 +100,12 @@ export async function readLives(db: Database): Promise<Lives> {
   );
   const tables: TableRows[] = [];
   for (const { schema, table } of names) {
-    if (excluded.includes(table)) continue;
+    if (excludedTables.includes(table)) continue;
     const batches = await rowsOf(db, schema, table);
     if (batches.length > 0) tables.push({ schema, table, columns: await columnsOf(db, schema, table), batches });
   }
-  const place = ({ table }: TableRows) => (order.includes(table) ? order.indexOf(table) : order.length);
+  const place = ({ table }: TableRows) =>
+    parentTables.includes(table) ? parentTables.indexOf(table) : parentTables.length;
   tables.sort((a, b) => place(a) - place(b));
   const [{ count = 0, ended } = {}] = await db.query<{ count: number; ended: Date }>(
     `select count(*)::int as count, max(status_since) as ended from allocations where status = 'released'`,
@@ -106,7 +114,7 @@ export async function readLives(db: Database): Promise<Lives> {
   return { count, tables, ended };
 }
 
-/** The lives name a pool, which is the same for all copies. */
+/** Copies the pools, because the rows refer to a pool. All copies of the rows share the pool. */
 export async function copyPools(from: Database, to: Database): Promise<void> {
   for (const table of ['pools', 'pool_generations']) {
     const [row] = await from.query<{ rows: string }>(`select jsonb_agg(source)::text as rows from ${table} source`);
@@ -132,7 +140,7 @@ const copiedId = (id: string, copy: number, shiftMs: number): string => {
   return `${id.slice(0, start)}${time}${id.slice(start + timeLength, -5)}${copy.toString(16).padStart(5, '0')}`;
 };
 
-const shifted = ({ name, type }: Column): string => {
+const shiftedColumnSql = ({ name, type }: Column): string => {
   if (type === 'timestamp with time zone') return `"${name}" + make_interval(secs => $2::double precision / 1000)`;
   // Hashes of credentials are unique.
   if (type === 'bytea' && name.endsWith('_hash'))
@@ -143,26 +151,27 @@ const shifted = ({ name, type }: Column): string => {
 };
 
 const insertCopies = ({ schema, table, columns }: TableRows): string => {
-  const copied = columns.filter(({ name }) => !given.includes(name));
+  const copied = columns.filter(({ name }) => !assignedColumns.includes(name));
+  // The condition gives $2 a type in tables of which no column is shifted.
   return `
     insert into ${schema}.${table} (${copied.map(({ name }) => `"${name}"`).join(', ')})
-    select ${copied.map(shifted).join(', ')}
+    select ${copied.map(shiftedColumnSql).join(', ')}
     from jsonb_populate_recordset(null::${schema}.${table}, $1::jsonb)
     where $2::double precision is not null`;
 };
 
 /**
- * Inserts one copy of all lives, so that the last one ends at `ended`. Calls `seal` as often as the
- * server did.
+ * Inserts one copy of all rows, so that the last allocation is released at `ended`. Calls `seal` as
+ * often as the server did.
  */
-export async function insertLives(
+export async function insertAllocationRows(
   db: Database,
-  lives: Lives,
+  allocationRows: AllocationRows,
   copy: { number: number; ended: Date },
   seal: () => Promise<void>,
 ): Promise<void> {
-  const shiftMs = copy.ended.getTime() - lives.ended.getTime();
-  for (const rows of lives.tables) {
+  const shiftMs = copy.ended.getTime() - allocationRows.ended.getTime();
+  for (const rows of allocationRows.tables) {
     const sql = insertCopies(rows);
     for (const batch of rows.batches) {
       await db.query(sql, [batch.replace(idPattern, (id) => copiedId(id, copy.number, shiftMs)), shiftMs]);
