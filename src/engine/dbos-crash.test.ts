@@ -13,6 +13,8 @@ import type { ReplicaOptions } from './conformance/dbos-replica.ts';
 const script = fileURLToPath(new URL('./conformance/dbos-replica.ts', import.meta.url));
 const timeoutMs = 30_000;
 const workflow_id = 'op_crash' as WorkflowId;
+/** With this many runs, a replica that still takes runs from the queue gets at least one. */
+const manyRuns = Array.from({ length: 20 }, (_, index) => `op_${index}` as WorkflowId);
 
 let database: TestDatabase;
 let directory: string;
@@ -54,10 +56,10 @@ function replica(orders: Omit<ReplicaOptions, 'connectionString' | 'eventFile'>)
 
 const lines = () => readFileSync(eventFile, 'utf8').split('\n').filter(Boolean);
 
-async function untilWritten(line: string | RegExp): Promise<void> {
+async function untilWritten(line: string | RegExp, times = 1): Promise<void> {
   const giveUpMs = systemClock.monotonicMs() + timeoutMs;
-  const isWritten = () => lines().some((one) => (typeof line === 'string' ? one === line : line.test(one)));
-  while (!isWritten()) {
+  const isWanted = (one: string) => (typeof line === 'string' ? one === line : line.test(one));
+  while (lines().filter(isWanted).length < times) {
     if (systemClock.monotonicMs() > giveUpMs)
       throw new Error(`${line} not in: ${lines().join(', ')} ${output.join('')}`);
     await pause(systemClock, 10);
@@ -65,7 +67,7 @@ async function untilWritten(line: string | RegExp): Promise<void> {
 }
 
 test('another replica finishes the run of a killed one without repeating finished steps', async () => {
-  const doomed = replica({ executor_id: 'doomed', start: workflow_id, hang_in: 'two' });
+  const doomed = replica({ executor_id: 'doomed', start: [workflow_id], hang_in: 'two' });
   await untilWritten('doomed two');
   await kill(doomed);
   const survivor = replica({ executor_id: 'survivor', recover: ['doomed'] });
@@ -82,6 +84,16 @@ test('another replica finishes the run of a killed one without repeating finishe
     'survivor three',
     `survivor ended ${JSON.stringify({ status: 'succeeded', result: [doomed.pid, survivor.pid, survivor.pid] })}`,
   ]);
+  expect(output).toEqual([]);
+});
+
+test('a halted replica takes no recovered run from the queue', async () => {
+  const leaving = replica({ executor_id: 'leaving', start: manyRuns, hang_in: 'two' });
+  await untilWritten('leaving two', manyRuns.length);
+  leaving.kill('SIGTERM');
+  await untilWritten('leaving halted');
+  replica({ executor_id: 'survivor', recover: ['leaving'] });
+  await untilWritten(/^survivor ended/, manyRuns.length);
   expect(output).toEqual([]);
 });
 

@@ -89,9 +89,10 @@ const dbosId = (workflow_id: string, attempt: number) => `${workflow_id}#${attem
 export interface DbosEngine extends Engine {
   /**
    * Stops all runs on this replica before their next step, so that another replica can recover
-   * them. Wakes and cancels still work until the shutdown.
+   * them, and takes no recovered run from the queue. Wakes and cancels still work until the
+   * shutdown.
    */
-  halt(): void;
+  halt(): Promise<void>;
 }
 
 export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
@@ -266,7 +267,12 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
       }
     },
 
-    halt: () => stop.abort(),
+    async halt() {
+      stop.abort();
+      // DBOS recovers a run through a queue that all replicas poll. A run taken by this replica
+      // would not continue.
+      if (launchedExecutor === executor_id) await DBOSExecutor.globalInstance?.deactivateEventReceivers();
+    },
 
     shutdown,
   };

@@ -174,7 +174,7 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
   /** Gives the operations to the other replicas. */
   const handOver = async () => {
     isLeaving = true;
-    engine.halt();
+    await engine.halt();
     // These sweeps act for this replica: one renews its lease, the other starts operations here.
     // Any other may take long, and would delay the hand-over until the lease expires.
     await runner.stop(['replica-takeover', 'operation-start']);

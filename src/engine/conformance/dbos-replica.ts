@@ -1,7 +1,7 @@
 /**
  * The program of a replica that tests start and kill. It launches the engine on a database, starts
- * or recovers one run, and appends each event to a file, so that the test can read it after the
- * kill.
+ * or recovers runs, and appends each event to a file, so that the test can read it after the kill.
+ * SIGTERM halts its engine.
  */
 import { appendFileSync } from 'node:fs';
 import { systemClock } from '../../base/clock.ts';
@@ -14,7 +14,7 @@ export interface ReplicaOptions {
   connectionString: string;
   executor_id: string;
   eventFile: string;
-  start?: WorkflowId;
+  start?: WorkflowId[];
   recover?: string[];
   /** The name of a step that never returns in this process. */
   hang_in?: string;
@@ -55,7 +55,10 @@ engine.register({
 
 await engine.launch();
 write('launched');
-if (orders.start) {
-  await engine.start({ workflow_id: orders.start, attempt: 1, kind: 'replica-probe', revision: 1, params: null });
-}
+for (const workflow_id of orders.start ?? [])
+  await engine.start({ workflow_id, attempt: 1, kind: 'replica-probe', revision: 1, params: null });
+process.on('SIGTERM', async () => {
+  await engine.halt();
+  write('halted');
+});
 if (orders.recover) write(`recovered ${await engine.recover(orders.recover)}`);
