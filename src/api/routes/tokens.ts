@@ -7,7 +7,9 @@ import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import {
   createToken,
+  isLastAdminToken,
   listTokens,
+  lockAdminToken,
   relayPrefix,
   revokeToken,
   type TokenRow,
@@ -71,6 +73,8 @@ export const tokenHandlers: Pick<Handlers, TokenRoutes> = {
   async 'token-delete'({ params, person, correlation_id }, services) {
     const at = now(services.clock);
     await services.db.transaction(async (tx) => {
+      await lockAdminToken(tx);
+      if (await isLastAdminToken(tx, params.id, at)) throw new ApiProblem('last_admin_token');
       if (!(await revokeToken(tx, params.id, at))) throw new ApiProblem('token_not_found');
       await recordEvidence(tx, [
         {

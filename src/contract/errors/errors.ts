@@ -210,6 +210,14 @@ export const errorCatalogue = {
     cause: 'The id is unknown or already deleted.',
     remedy: 'List the tokens.',
   },
+  last_admin_token: {
+    status: 409,
+    title: 'Last admin token',
+    owner_layer: 'operator',
+    cause: 'Without this token, nobody could administer the installation.',
+    remedy:
+      'Create another admin token first (`slipway tokens create --name NAME --role admin`). To replace the admin token of a host, delete admin.token in its data directory and start the server again.',
+  },
   hold_not_found: {
     status: 404,
     title: 'Hold not found',

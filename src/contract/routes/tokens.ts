@@ -84,6 +84,7 @@ export const tokenRoutes = {
     access: admin,
     after_restore: true,
     params: IdParams,
+    problems: ['last_admin_token'],
     success: 204,
   },
 } as const satisfies Record<string, RouteDeclaration>;

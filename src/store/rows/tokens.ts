@@ -78,6 +78,21 @@ export async function listTokens(db: Queryable): Promise<Token[]> {
   return rows.map(tokenWire);
 }
 
+/** Whether no other valid token would be an admin of the installation. */
+export async function isLastAdminToken(tx: Transaction, id: string, now: Date): Promise<boolean> {
+  const admins = await tx.query<{ token_id: string }>(
+    `select token_id
+     from tokens
+     where role = 'admin'
+       and tenant is null
+       and revoked_at is null
+       and (expires_at is null or expires_at > $1)
+     limit 2`,
+    [now],
+  );
+  return admins.length === 1 && admins[0]?.token_id === id;
+}
+
 export async function revokeToken(db: Queryable, id: string, now: Date): Promise<boolean> {
   const rows = await db.query(
     'update tokens set revoked_at = $2 where token_id = $1 and revoked_at is null returning token_id',
@@ -86,7 +101,10 @@ export async function revokeToken(db: Queryable, id: string, now: Date): Promise
   return rows.length > 0;
 }
 
-/** Serializes concurrent starts of replicas, which would otherwise create the same token twice. */
+/**
+ * Serializes concurrent starts of replicas, which would otherwise create the same token twice, and
+ * revocations, which could otherwise revoke the last two admin tokens at once.
+ */
 const adminTokenLock = 7_100_036;
 
 export async function lockAdminToken(tx: Transaction): Promise<void> {
