@@ -90,7 +90,9 @@ export class CellSprites {
     const radius = side >= smallPx ? side / 5 : 1;
     pen.beginPath();
     pen.roundRect(inset, inset, side, side, radius);
-    pen.fillStyle = this.#colour(status === 'retired' ? '--surface-sunken' : `--tone-${tone}-${isSolid ? 'solid' : 'bg'}`);
+    pen.fillStyle = this.#colour(
+      status === 'retired' ? '--surface-sunken' : `--tone-${tone}-${isSolid ? 'solid' : 'bg'}`,
+    );
     pen.fill();
     if (movingStatuses.has(status) || status === 'retired') {
       pen.strokeStyle = this.#colour(status === 'retired' ? '--line-strong' : `--tone-${tone}-solid`);
