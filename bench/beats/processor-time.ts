@@ -1,6 +1,6 @@
 /**
- * Reads how many seconds of CPU time the live threads of a process have used. The kernel counts
- * nanoseconds in `schedstat`; its usual ticks of 10 ms are too coarse for short measurements.
+ * Reads how many seconds of CPU time the live threads of a process have used. `schedstat` counts
+ * nanoseconds; the 10 ms ticks of `stat` are too coarse for short measurements.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 

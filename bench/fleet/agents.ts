@@ -6,7 +6,7 @@ import { credentialOf } from '../harness/resting-fleet.ts';
 import { timingWheel, type Wheel } from './wheel.ts';
 
 /** The behavior of an agent when its next heartbeat is due. */
-export const agentStates = { beats: 0, boots: 1, dead: 2, falters: 3 } as const;
+export const agentStates = { beating: 0, booting: 1, dead: 2, faltering: 3 } as const;
 
 export interface Agents {
   wheel: Wheel;
@@ -56,7 +56,7 @@ export function createAgents(filled: number, joining: number, fromMs: number): A
       if (joined.length >= joining) throw new Error(`more than ${joining} agents joined`);
       joined.push({ credential, name });
       const agent = filled + joined.length - 1;
-      state[agent] = agentStates.boots;
+      state[agent] = agentStates.booting;
       return agent;
     },
     nameOf: (agent) => (agent < filled ? `machine-${String(agent + 1).padStart(7, '0')}` : newcomer(agent).name),

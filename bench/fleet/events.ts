@@ -26,8 +26,8 @@ interface EventSettings {
 }
 
 /**
- * Enough connections that registering machines do not wait for each other. Such a wait would count
- * as response time of the server.
+ * Enough connections that registering machines do not wait for each other. Such a wait would be
+ * measured as response time of the server.
  */
 const connections = 64;
 
@@ -36,7 +36,7 @@ export function startEvents(
   { agents, url, join_token, seed }: EventSettings,
 ): FleetEvents {
   const sockets = new Agent({ keepAlive: true, maxSockets: connections });
-  const dice = seededRandom(seed, 1);
+  const { next: random } = seededRandom(seed, 1);
   const dead = new Map<number, Date>();
   const registrations = new Map<string, number>();
   const joinMs: number[] = [];
@@ -67,8 +67,8 @@ export function startEvents(
     agents.wheel.schedule(agent, systemClock.nowMs());
     // A real agent reports its new status at once. A simulated one reports it with its next
     // heartbeat.
-    systemClock.after(bootSeconds(dice.next) * 1000, () => {
-      if (agents.state[agent] === agentStates.boots) agents.state[agent] = agentStates.beats;
+    systemClock.after(bootSeconds(random) * 1000, () => {
+      if (agents.state[agent] === agentStates.booting) agents.state[agent] = agentStates.beating;
     });
   };
 
@@ -79,7 +79,7 @@ export function startEvents(
     },
     restarts: (agent) => void register('restarts', { version: 'bench' }, agents.credential(agent)),
     falters(agent) {
-      agents.state[agent] = agentStates.falters;
+      agents.state[agent] = agentStates.faltering;
     },
     joins: (number) => void join(number),
   };

@@ -67,8 +67,8 @@ export function startLoad({ agents, relays, streams, one_calls_in, urlOf }: Load
    */
   const delayIfFaltering = (agent: number, nowMs: number): boolean => {
     const { state, sentMs, interval, wheel } = agents;
-    if (state[agent] !== agentStates.falters || !sentMs[agent]) return false;
-    state[agent] = agentStates.beats;
+    if (state[agent] !== agentStates.faltering || !sentMs[agent]) return false;
+    state[agent] = agentStates.beating;
     const untilMs = (sentMs[agent] ?? 0) + falteringShare * effectiveStaleSeconds(0, interval[agent] ?? 0) * 1000;
     if (untilMs <= nowMs) return false;
     wheel.schedule(agent, untilMs);

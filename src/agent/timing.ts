@@ -44,7 +44,7 @@ export interface Timing {
   /** Time limit for asking the server's time. Without it, boot stages have no start times. */
   ask_time_timeout_ms: number;
   /**
-   * How long the server must answer `credential_unknown` before the agent believes it. The server
+   * How long the server must answer `credential_unknown` before the agent acts on it. The server
    * may be restoring its database.
    */
   credential_doubt_ms: number;

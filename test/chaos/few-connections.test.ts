@@ -1,6 +1,6 @@
 /**
- * Other programs take the connections of the database. A server that starts says what is wrong. One
- * that runs refuses new work, accepts heartbeats, reports the shortage, and recovers by itself.
+ * Other programs take all connections of the database. A starting server names the cause and the
+ * remedy. A running one refuses new work, accepts heartbeats, reports the shortage, and recovers.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -51,7 +51,7 @@ async function takeAll(): Promise<{ count: number; end: () => Promise<void> }> {
   };
 }
 
-it('a server that starts says what is wrong and what to do, without a stack trace', async () => {
+it('a starting server names the cause and the remedy, without a stack trace', async () => {
   const taken = await takeAll();
   onTestFinished(taken.end);
   const data_dir = await mkdtemp(join(tmpdir(), 'slipway-start-'));
@@ -73,14 +73,14 @@ it('a running server refuses new work, accepts heartbeats, reports the shortage,
   const { token: join_token = '' } = await client.call('join-token-create', { params: { pool: 'own' } });
   const machine = await startMachine(server.url, { join_token, name: 'one' });
   expect((await machine.beat('ready')).status).toBe(200);
-  // Lists are refused during a shortage, a single node is not.
+  // During a shortage lists are refused, but a single node can be read.
   const readLastSeen = async () =>
     (await client.call('node-get', { params: { id: machine.node_id } })).last_seen_at ?? '';
   // The pool does not exist, so a server that accepts work answers pool_not_found.
   const allocate = () =>
     callRoute(server.url, 'allocation-create', { body: { pool: 'absent' } }, { bearer: server.token });
 
-  // End idle connections of the server and take each that becomes free, until the server has few.
+  // Terminate the server's idle connections and take the freed ones, until the server has few.
   const taken: { end: () => Promise<void> }[] = [];
   const freeAll = async () => {
     for (const each of taken.splice(0)) await each.end();
@@ -91,7 +91,7 @@ it('a running server refuses new work, accepts heartbeats, reports the shortage,
     const [row] = await database.query<{ open: number }>(`select count(*)::int as open ${ofServer}`);
     const hasFew = row !== undefined && row.open <= 4;
     if (!hasFew) await database.query(`select pg_terminate_backend(pid) ${ofServer} and state = 'idle'`);
-    // A connection that was ended holds its place for a moment.
+    // A terminated connection still counts for a moment.
     const newlyTaken = await takeAll();
     taken.push(newlyTaken);
     return hasFew && newlyTaken.count === 0;
@@ -112,7 +112,7 @@ it('a running server refuses new work, accepts heartbeats, reports the shortage,
   const before = await readLastSeen();
   expect((await machine.beat()).status).toBe(200);
   await until('the heartbeat to be stored', async () => (await readLastSeen()) > before);
-  const problem = await until('the problem', async () => {
+  const problem = await until('the problem to be reported', async () => {
     const { problems } = await client.call('server-status', {});
     return problems.find(({ code }) => code === 'connections_low');
   });

@@ -21,7 +21,7 @@ function createDoubt() {
   return { clock, doubt, resolved, call };
 }
 
-test('while the credential is lost, one call in each pause asks', async () => {
+test('while the credential is lost, one call is sent after each growing pause', async () => {
   const { clock, doubt, resolved, call } = createDoubt();
   expect(doubt.confirmLoss(unknown)).toBe(false);
   await call('in doubt');

@@ -139,9 +139,9 @@ export interface CredentialDoubt {
 }
 
 /**
- * Decides when to believe `credential_unknown`: only if the answer continues for a while, because
- * the server may be restoring its database. After that, one call in each growing pause still asks:
- * only a server that knows the credential can fence the machine, and it may return.
+ * Decides when to act on `credential_unknown`: only if the answer continues for a while, because
+ * the server may be restoring its database. After that, one call is still sent after each growing
+ * pause: only a server that knows the credential can fence the machine, and it may return.
  */
 export function credentialDoubt(clock: Clock, doubt_ms: number, retry: Span): CredentialDoubt {
   let firstRefusalMs: number | null = null;

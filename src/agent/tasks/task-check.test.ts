@@ -8,7 +8,7 @@ import { refusalOf, type TaskCheck } from './task-check.ts';
 const server = generateKeyPairSync('ed25519');
 const spki = (key: typeof server.publicKey) => key.export({ type: 'spki', format: 'der' }).toString('base64');
 const keys = [{ kid: 'key-1', public_key: spki(server.publicKey) }];
-const check: TaskCheck = { keys, ...node, now_ms: systemClock.nowMs(), knowsType: (type) => type === 'ping' };
+const check: TaskCheck = { keys, ...node, now_ms: systemClock.nowMs(), supportsType: (type) => type === 'ping' };
 const task = (change: Partial<SignedTask> = {}): SignedTask => ({
   ...signedTask(server.privateKey, 'task_1', 'ping', { b: [1, { z: 'ü', a: null }] }),
   ...change,
@@ -72,5 +72,5 @@ test('refuses an expired task', () => {
 });
 
 test('refuses a task of an unknown type', () => {
-  expect(refusalOf(task(), { ...check, knowsType: () => false })?.code).toBe('task_type_unknown');
+  expect(refusalOf(task(), { ...check, supportsType: () => false })?.code).toBe('task_type_unknown');
 });

@@ -19,7 +19,7 @@ export interface TaskCheck {
   node_instance_id: string;
   /** The server's time, not this machine's. */
   now_ms: number;
-  knowsType(type: string): boolean;
+  supportsType(type: string): boolean;
 }
 
 /**
@@ -37,7 +37,7 @@ export function refusalOf(task: SignedTask, check: TaskCheck): Refusal | null {
   if (!(Date.parse(task.expires_at) > check.now_ms)) {
     return { code: 'task_expired', message: `the task expired at ${task.expires_at}` };
   }
-  if (!check.knowsType(task.type)) {
+  if (!check.supportsType(task.type)) {
     return { code: 'task_type_unknown', message: `this agent has no task type ${JSON.stringify(task.type)}` };
   }
   return null;

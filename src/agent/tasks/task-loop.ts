@@ -201,7 +201,7 @@ async function checkTask(parts: TaskLoopParts, task: SignedTask, identity: Ident
     ...identity,
     keys: parts.state.read().task_keys,
     now_ms: parts.time.nowMs(),
-    knowsType: (type) => taskTypeOf(type) !== null,
+    supportsType: (type) => taskTypeOf(type) !== null,
   });
 }
 

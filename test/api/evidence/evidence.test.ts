@@ -23,7 +23,7 @@ const plantedSecrets = [token, password, customSecret];
 let fixture: TenantFixture;
 let directory: string;
 
-/** Makes the provider return what the machine's console printed. */
+/** Replaces the driver's diagnosis with console output that contains the planted secrets. */
 const withConsoleOutput = (driver: Driver): Driver => ({
   ...driver,
   diagnose: async () => ({
@@ -109,7 +109,7 @@ describe('facts from outside', () => {
     expect(await fixture.tables.snapshot()).toEqual(snapshotBefore);
   });
 
-  it('cannot use reserved kinds or layers, set an origin, or be too large', async () => {
+  it('are refused if they use a reserved kind or layer, set an origin, or are too large', async () => {
     const forgedFact = { data: { set: { status: 'retired' } }, node_id: fixture.acme.machine.node_id };
     for (const kind of ['node.retired', 'allocation.released', 'proof.clean', 'request.served']) {
       expectProblem(await postFacts(fixture.token, fact({ ...forgedFact, kind })), 'invalid_request', kind);
@@ -161,9 +161,9 @@ describe('a node at a past moment', () => {
     expect(state.allocation_id).toBe(allocation.allocation_id);
   });
 
-  it('is refused if retention dropped its evidence', async () => {
+  it('is refused if retention deleted the evidence from that time', async () => {
     // Simulates that retention deleted old evidence. `session_replication_role` turns triggers off;
-    // one of them would demand a signed checkpoint.
+    // one of them requires a signed checkpoint.
     await fixture.tables.query(`
       set session_replication_role = replica;
       insert into evidence_cuts values ('gone', 'rule', '2010-01-01', now(), 1);

@@ -56,8 +56,8 @@ export const retiredTaskKeyAttacks: Attack[] = [
       };
       // The replica reloads the keys when it reads the fact `task_key.rotated`. An open transaction
       // in any database of the same PostgreSQL server delays that.
-      const isKnown = async () => (await taskKeys()).some(({ kid }) => kid === rotation.kid);
-      await until('the server to know the new key', isKnown, { seconds: 60 });
+      const isAnnounced = async () => (await taskKeys()).some(({ kid }) => kid === rotation.kid);
+      await until('the new key to be announced', isAnnounced, { seconds: 60 });
       const isRetired = () => systemClock.nowMs() > Date.parse(rotation.former_accepted_until);
       await until('the key to be retired', isRetired, { seconds: 30 });
       const keys = await taskKeys();
@@ -77,7 +77,7 @@ export const retiredTaskKeyAttacks: Attack[] = [
         kid,
       };
       const forgedTask: SignedTask = { ...task, signature: signatureOf(private_key, task) };
-      return refusalOf(forgedTask, { keys, node_id, node_instance_id, now_ms, knowsType: () => true }) === null;
+      return refusalOf(forgedTask, { keys, node_id, node_instance_id, now_ms, supportsType: () => true }) === null;
     },
   },
 ];

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { inPackaging } from '../../../packaging/build/paths.ts';
 
-/** One instruction a line: joins the lines that end with a backslash. */
+/** The text with continued lines joined, so that each instruction is one line. */
 const text = readFileSync(inPackaging('image/Containerfile'), 'utf8').replaceAll(/\\\n\s*/g, ' ');
 
 /** The arguments of the last instruction of a kind. */

@@ -12,7 +12,7 @@ import { simulatedDriver } from '../support/simulated-driver.ts';
  * The stale time is several intervals long, because a busy host may miss some of the observations.
  */
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 6 };
-const phases: PlannedStep[] = ['asking', 'creating', 'completed'].map((phase) => ({
+const phases: PlannedStep[] = ['requesting', 'creating', 'completed'].map((phase) => ({
   phase,
   label: `${phase} it`,
   usual_seconds: 1,
@@ -91,7 +91,7 @@ const withoutObservations: CounterTest = {
 };
 
 scenario({
-  name: 'a machine without an agent comes up in its own steps, serves, and is taken down',
+  name: 'an agentless machine comes up in the steps of its driver, serves, and is torn down',
   settings: withProvider,
   async story(context) {
     const requires = [{ name: 'git', check: 'git --version' }];
@@ -172,7 +172,7 @@ scenario({
 });
 
 scenario({
-  name: 'an agentless machine follows the provider: stopped, unreachable, absent',
+  name: 'the status of an agentless machine follows its provider: stopped, unreachable, absent',
   settings: withProvider,
   async story(context) {
     const { id, node_id } = await allocateServing(context, { offline_seconds: 30, start_seconds });
@@ -226,7 +226,7 @@ scenario({
     expect(lostAllocation.reason).toMatch(/the provider shows it as absent/);
     const node = await waitForNode(context, node_id, 'failed');
     expect(node.verdict?.rule).toBe('offline-deadline');
-    // Without an agent nothing can enrol, so the action is listed as closed, with the reason.
+    // Without an agent nothing can enrol, so the action is listed as unavailable, with the reason.
     const { actions } = await context.client.call('node-explain', { params: { id: node_id } });
     const reEnroll = actions.find(({ action }) => action === 're-enroll');
     expect(reEnroll).toMatchObject({ open: false, why_not: expect.stringContaining('No agent runs on it') });

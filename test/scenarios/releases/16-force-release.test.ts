@@ -204,7 +204,7 @@ async function readMetrics({ server }: ScenarioContext): Promise<{ text: string 
   return { text: await reply.text() };
 }
 
-/** Starts a real process with our tags that no row in the database knows. */
+/** Starts a real process with our tags that no row in the database names. */
 function startLeakedProcess({ db }: ScenarioContext, node_instance_id: string) {
   const child = spawn('sleep', ['600'], {
     cwd: '/',
@@ -221,7 +221,7 @@ function startLeakedProcess({ db }: ScenarioContext, node_instance_id: string) {
 }
 
 scenario({
-  name: 'a process with our tags that no row knows',
+  name: 'a process with our tags that no row names',
   settings,
   async story(context) {
     const { client, waitFor } = context;

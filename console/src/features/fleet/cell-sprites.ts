@@ -85,26 +85,28 @@ export class CellSprites {
     const pen = canvas.getContext('2d');
     if (!pen) return canvas;
     pen.scale(this.#ratio, this.#ratio);
-    const { tone, loud = false } = nodeLooks[status];
+    const { tone, isSolid = false } = nodeLooks[status];
     const inset = (pitch - side) / 2;
     const radius = side >= smallPx ? side / 5 : 1;
     pen.beginPath();
     pen.roundRect(inset, inset, side, side, radius);
-    pen.fillStyle = this.#colour(status === 'retired' ? '--surface-sunken' : `--tone-${tone}-${loud ? 'solid' : 'bg'}`);
+    pen.fillStyle = this.#colour(
+      status === 'retired' ? '--surface-sunken' : `--tone-${tone}-${isSolid ? 'solid' : 'bg'}`,
+    );
     pen.fill();
     if (movingStatuses.has(status) || status === 'retired') {
       pen.strokeStyle = this.#colour(status === 'retired' ? '--line-strong' : `--tone-${tone}-solid`);
       pen.lineWidth = side >= smallPx ? 1.25 : 0.75;
       pen.stroke();
     }
-    if (side >= smallPx || !statusesWithoutSmallIcon.has(status)) this.#strokes(pen, status, loud, inset);
+    if (side >= smallPx || !statusesWithoutSmallIcon.has(status)) this.#strokes(pen, status, isSolid, inset);
     if (mark) this.#mark(pen, mark);
     return canvas;
   }
 
-  #strokes(pen: CanvasRenderingContext2D, status: NodeStatus, loud: boolean, inset: number): void {
+  #strokes(pen: CanvasRenderingContext2D, status: NodeStatus, isSolid: boolean, inset: number): void {
     const { side } = this.#size;
-    pen.strokeStyle = this.#colour(`--tone-${nodeLooks[status].tone}-${loud ? 'on' : 'fg'}`);
+    pen.strokeStyle = this.#colour(`--tone-${nodeLooks[status].tone}-${isSolid ? 'on' : 'fg'}`);
     pen.lineWidth = Math.max(0.9 / side, 1 / 17);
     pen.lineCap = 'round';
     pen.lineJoin = 'round';

@@ -19,7 +19,7 @@ export function StatusBadge({ look, status, means, large }: Props) {
       className={styles.badge}
       style={toneStyle(look.tone)}
       data-badge={status}
-      data-loud={look.loud || undefined}
+      data-solid={look.isSolid || undefined}
       data-large={large || undefined}
       title={means}
     >

@@ -36,19 +36,19 @@ export interface Look {
   tone: Tone;
   icon: StatusIcon;
   /** Drawn as a solid fill, so that people see it first. */
-  loud?: boolean;
+  isSolid?: boolean;
 }
 
 export const nodeLooks: Record<NodeStatus, Look> = {
   provisioning: { tone: 'busy', icon: IconUpload },
   starting: { tone: 'busy', icon: IconPlayerPlay },
   ready: { tone: 'ok', icon: IconCheck },
-  degraded: { tone: 'warn', icon: IconAlertTriangle, loud: true },
-  offline: { tone: 'off', icon: IconPower, loud: true },
-  failed: { tone: 'bad', icon: IconX, loud: true },
+  degraded: { tone: 'warn', icon: IconAlertTriangle, isSolid: true },
+  offline: { tone: 'off', icon: IconPower, isSolid: true },
+  failed: { tone: 'bad', icon: IconX, isSolid: true },
   draining: { tone: 'leaving', icon: IconArrowBarToDown },
   cleaning: { tone: 'leaving', icon: IconTrash },
-  quarantined: { tone: 'held', icon: IconLock, loud: true },
+  quarantined: { tone: 'held', icon: IconLock, isSolid: true },
   retired: { tone: 'idle', icon: IconMinus },
 };
 
@@ -58,15 +58,15 @@ export const allocationLooks: Record<AllocationStatus, Look> = {
   active: { tone: 'ok', icon: IconCheck },
   releasing: { tone: 'leaving', icon: IconTrash },
   released: { tone: 'idle', icon: IconMinus },
-  failed: { tone: 'bad', icon: IconX, loud: true },
-  release_failed: { tone: 'bad', icon: IconRefreshAlert, loud: true },
+  failed: { tone: 'bad', icon: IconX, isSolid: true },
+  release_failed: { tone: 'bad', icon: IconRefreshAlert, isSolid: true },
 };
 
 export const operationLooks: Record<OperationStatus, Look> = {
   queued: { tone: 'idle', icon: IconClock },
   running: { tone: 'busy', icon: IconProgress },
   succeeded: { tone: 'ok', icon: IconCheck },
-  failed: { tone: 'bad', icon: IconX, loud: true },
+  failed: { tone: 'bad', icon: IconX, isSolid: true },
   cancelling: { tone: 'leaving', icon: IconBan },
   cancelled: { tone: 'idle', icon: IconBan },
 };
@@ -81,7 +81,7 @@ export const stepLooks: Record<StepStatus, Look> = {
 };
 
 export const findingLooks: Record<FindingStatus, Look> = {
-  open: { tone: 'warn', icon: IconAlertTriangle, loud: true },
+  open: { tone: 'warn', icon: IconAlertTriangle, isSolid: true },
   seen: { tone: 'busy', icon: IconEye },
   resolved: { tone: 'ok', icon: IconCheck },
   repaired: { tone: 'ok', icon: IconTool },
@@ -89,7 +89,7 @@ export const findingLooks: Record<FindingStatus, Look> = {
 };
 
 export const residueLooks: Record<ResidueStatus, Look> = {
-  open: { tone: 'warn', icon: IconAlertTriangle, loud: true },
+  open: { tone: 'warn', icon: IconAlertTriangle, isSolid: true },
   gone: { tone: 'ok', icon: IconCheck },
   adopted: { tone: 'idle', icon: IconUser },
 };

@@ -38,8 +38,8 @@ const laterCost: Partial<Record<OperationName, { rows: number; bytes: number }>>
 /** An idempotency key is stored for a day, with the encrypted answer. */
 const idempotencyBytes = 2 * 1024;
 /**
- * For the estimate before the body is read. Evidence rows are charged exactly, when they are
- * written.
+ * The estimate expects one evidence row for this many bytes of the body. The rows are charged
+ * exactly when they are written.
  */
 const bodyBytesPerRow = 256;
 
@@ -60,7 +60,7 @@ function costOf(request: FastifyRequest, name: OperationName, bodyBytes: number)
   return { rows, bytes: bytes + bodyBytes + keyBytes };
 }
 
-const mayWrite = ({ method, reads_only }: RouteDeclaration) => method !== 'GET' && !reads_only;
+const isWrite = ({ method, reads_only }: RouteDeclaration) => method !== 'GET' && !reads_only;
 
 export interface ServedRoute {
   name: OperationName;
@@ -74,7 +74,7 @@ export function admitWrite(
   { name, route, maxBodyBytes }: ServedRoute,
   { writeLimits }: ApiServices,
 ): void {
-  const writer = mayWrite(route) ? writerOf(request, name) : null;
+  const writer = isWrite(route) ? writerOf(request, name) : null;
   if (!writer) return;
   writers.set(request, writer);
   if (neverRefused.has(name)) return;
@@ -92,8 +92,8 @@ export function withWriteCharges(request: FastifyRequest, services: ApiServices)
 }
 
 /**
- * Charges the amount of `costOf`. Call this after a request was served, because a refused request
- * stored nothing.
+ * Charges what `costOf` returns. Call this only after the request was served, because a refused
+ * request stores nothing.
  */
 export function chargeServedRequest(request: FastifyRequest, name: OperationName, { writeLimits }: ApiServices): void {
   const writer = writers.get(request);

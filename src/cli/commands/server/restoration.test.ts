@@ -36,7 +36,7 @@ test('says that the servers only observe, since when, what differs, and how to e
   const { code, stdout } = await slipway('restoration');
   expect(code).toBe(0);
   expect(stdout).toContain('✖ The database was restored, so the servers only observe');
-  expect(stdout).toMatch(/remembers until +2026-01-01 03:00:00Z/);
+  expect(stdout).toMatch(/rows until +2026-01-01 03:00:00Z/);
   expect(stdout).toMatch(/machines inspected +not all yet/);
   expect(stdout).toContain('Changed hands: 2 machines\n');
   expect(stdout).toContain('Unknown here: 1 machine\n');
@@ -62,7 +62,7 @@ test('says so if nothing differs, and if the database was never restored', async
   answer({ remembers_until: null, differences: { changed_hands: 0, came: 0, gone: 0, unconfirmed: 0, maybe_used: 0 } });
   const { stdout } = await slipway('restoration');
   expect(stdout).toContain('No machine differs from its row.');
-  expect(stdout).toMatch(/remembers until +nothing/);
+  expect(stdout).toMatch(/rows until +unknown/);
   server.on('restoration-get', () => ({ body: { observing: false, newest: null } }));
   expect((await slipway('restoration')).stdout).toBe('The database was never restored.\n');
 });

@@ -22,7 +22,7 @@ export function restorationLines({ observing, newest }: RestorationState, contex
   const facts = renderFacts(
     [
       ['restored', formatMoment(newest.began_at, nowMs)],
-      ['remembers until', momentOr(newest.remembers_until, 'nothing')],
+      ['rows until', momentOr(newest.remembers_until, 'unknown')],
       ['machines inspected', momentOr(newest.inspected_at, 'not all yet')],
       ...(newest.ended_at === null ? [] : [['ended', formatMoment(newest.ended_at, nowMs)] as [string, string]]),
     ],
