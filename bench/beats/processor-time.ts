@@ -9,8 +9,8 @@ function nanosecondsOf(pid: number, thread: string): number {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);
   } catch (error) {
-    // The thread ended after it was listed.
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 0;
+    // The thread ended after it was listed, or after the file was opened.
+    if (error instanceof Error && 'code' in error && ['ENOENT', 'ESRCH'].includes(String(error.code))) return 0;
     throw error;
   }
 }
