@@ -83,6 +83,9 @@ export const ownFacts = (visibility: Visibility, only: string | undefined, bind:
     ) = ${tenant}`,
   );
 
+/** Selects tokens for the whole installation. */
+export const ofAllTenants = (token: string): string => `${token}.tenant is null`;
+
 /** Selects allocations of the same tenant. Both arguments are aliases in the statement. */
 export const ofSameTenant = (allocation: string, other: string): string => `${allocation}.tenant = ${other}.tenant`;
 

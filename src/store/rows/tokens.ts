@@ -7,6 +7,7 @@ import type { TokenId } from '../../base/ids.ts';
 import type { JoinToken } from '../../contract/pool.ts';
 import type { Token, TokenRole } from '../../contract/security/token.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
+import { ofAllTenants } from '../visibility.ts';
 
 /** Prefixes of token secrets. */
 export const tokenPrefix = 'swt';
@@ -84,7 +85,7 @@ export async function isLastAdminToken(tx: Transaction, id: string, now: Date): 
     `select token_id
      from tokens
      where role = 'admin'
-       and tenant is null
+       and ${ofAllTenants('tokens')}
        and revoked_at is null
        and (expires_at is null or expires_at > $1)
      limit 2`,
