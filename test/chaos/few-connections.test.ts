@@ -73,7 +73,7 @@ it('a running server refuses new work, accepts heartbeats, reports the shortage,
   const { token: join_token = '' } = await client.call('join-token-create', { params: { pool: 'own' } });
   const machine = await startMachine(server.url, { join_token, name: 'one' });
   expect((await machine.beat('ready')).status).toBe(200);
-  // During a shortage lists are refused, but a single node can be read.
+  // During a shortage, lists are refused, but a single node can be read.
   const readLastSeen = async () =>
     (await client.call('node-get', { params: { id: machine.node_id } })).last_seen_at ?? '';
   // The pool does not exist, so a server that accepts work answers pool_not_found.

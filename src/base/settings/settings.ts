@@ -50,7 +50,7 @@ export interface ServerSettings {
   azure_allow_roles_anywhere: boolean;
   /**
    * Target heartbeats per second and replica. The assigned intervals grow with the fleet, so that
-   * the rate does not exceed it.
+   * the actual rate does not exceed this target.
    */
   beat_rate: number;
   /** A console session ends after this long without use. */
@@ -126,7 +126,7 @@ export const serverFlags: Record<string, Flag> = {
   },
   'nodes-dir': {
     type: 'string',
-    says: 'directory of local nodes; default: nodes in the data directory; with --database-url, a directory outside it that all replicas on this host share',
+    says: 'directory of local nodes. Default with the embedded database: the subdirectory nodes/ of the data directory. Default with --database-url: a directory outside the data directory that all replicas on this host share',
   },
   'key-file': {
     type: 'string',
@@ -231,7 +231,7 @@ export const serverFlags: Record<string, Flag> = {
   },
   restored: {
     type: 'boolean',
-    says: 'the database was restored in a way that the server cannot detect, such as point-in-time recovery: it only observes until you run slipway restoration end. Set this flag for one start only',
+    says: 'the database was restored in a way that the server cannot detect, such as point-in-time recovery; the server only observes until you run slipway restoration end. Set this flag for one start only',
   },
   'backup-to': {
     type: 'string',

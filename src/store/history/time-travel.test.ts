@@ -47,7 +47,7 @@ async function readStatesNow(ids: string[]): Promise<Map<string, StateNow>> {
 
 const withoutMoment = ({ at: _, cursor: __, ...state }: NodeState): StateNow => state;
 
-/** The states that were read from `since` until `until`, both in milliseconds. */
+/** The states that the nodes had throughout the time from `since` to `until`, in milliseconds. */
 interface Span {
   since: number;
   until: number;

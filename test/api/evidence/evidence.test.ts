@@ -1,7 +1,7 @@
 /**
- * Tests facts from outside: about which resources a caller may record them, and which kinds are
- * reserved. Also tests the past state of a node, the comparison of rows with their evidence, and
- * the redaction of secrets.
+ * Tests facts from outside: a tenant may record them only about its own resources, and some kinds
+ * are reserved. Also tests the past state of a node, the comparison of rows with their evidence,
+ * and the redaction of secrets.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -28,7 +28,10 @@ const neverRefused: ReadonlySet<OperationName> = new Set([
   'agent-credential-rotate',
 ] as const);
 
-/** Estimates the later writes that a request causes, mostly by the operation that it starts. */
+/**
+ * The estimated size of the writes that follow a request. The operation that the request starts
+ * makes most of them.
+ */
 const laterCost: Partial<Record<OperationName, { rows: number; bytes: number }>> = {
   'allocation-create': { rows: 20, bytes: 16 * 1024 },
   // The first use of the new credential is recorded.
@@ -38,8 +41,8 @@ const laterCost: Partial<Record<OperationName, { rows: number; bytes: number }>>
 /** An idempotency key is stored for a day, with the encrypted answer. */
 const idempotencyBytes = 2 * 1024;
 /**
- * The estimate expects one evidence row for this many bytes of the body. The rows are charged
- * exactly when they are written.
+ * The estimate expects one evidence row for this many bytes of the body. The actual number of rows
+ * is charged when they are written.
  */
 const bodyBytesPerRow = 256;
 
@@ -84,7 +87,7 @@ export function admitWrite(
   holdUntilServed(request, reply, writeLimits.reserve(writer, expected));
 }
 
-/** If the caller is limited, returns services that charge evidence to the caller. */
+/** If the write limit applies to the caller, returns services that charge it for evidence. */
 export function withWriteCharges(request: FastifyRequest, services: ApiServices): ApiServices {
   const writer = writers.get(request);
   if (!writer) return services;
