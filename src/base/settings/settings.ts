@@ -105,7 +105,7 @@ export const serverFlags: Record<string, Flag> = {
   },
   'database-url': {
     type: 'string',
-    says: 'use this PostgreSQL (14 to 18) instead of the embedded one; several servers like postgres://user@a,b/name',
+    says: 'use this PostgreSQL (14 to 18) instead of the embedded one; list several servers in one URL: postgres://user@a,b/name',
   },
   'owner-database-url': {
     type: 'string',
@@ -158,7 +158,7 @@ export const serverFlags: Record<string, Flag> = {
   },
   'docker-allow-host-access': {
     type: 'boolean',
-    says: 'let docker pools run privileged and mount / and system directories',
+    says: 'let docker pools run privileged containers and mount system directories and the root directory of the host',
   },
   'azure-endpoint': {
     type: 'string',
@@ -170,7 +170,7 @@ export const serverFlags: Record<string, Flag> = {
   },
   'ec2-endpoint': {
     type: 'string',
-    says: 'EC2 endpoint of ec2 pools, or of a compatible service; default: the AWS endpoints',
+    says: 'URL of the EC2 API, or of a compatible one, that ec2 pools call; default: the AWS endpoints',
   },
   config: { type: 'string', says: 'YAML file with runtime classes, default budgets and the brake; see slipway.yaml' },
   'otlp-endpoint': {

@@ -29,12 +29,12 @@ describe('heartbeats count as still refused', () => {
   });
 });
 
-/** `shown`: which secret the sender of the heartbeat identified itself with. */
 test.each(Object.entries(beatRefusals))('the short text of %s names no token or pool', (code, { in_short }) => {
   const fact = {
     kind: 'beat.refused',
     origin: 'internal',
     at: at(0).toISOString(),
+    // `shown` is the kind of secret that came with the heartbeat.
     data: { code, shown: 'credential', why_not: 'relay token rack-7' },
   };
   expect(readRefusedBeats(fact, 'gpu')?.in_short).toBe(in_short);

@@ -97,7 +97,8 @@ describe('facts from outside', () => {
         expect.objectContaining({ path: `/body/facts/1/${id}` }),
       ]);
     }
-    // An operator of the whole fleet must also name ids that exist and belong together.
+    // Even facts from an operator of the whole fleet are refused if an id does not exist, or if the
+    // ids do not belong together.
     expectProblem(await postFacts(fixture.token, fact({ node_id: 'node_none' })), 'invalid_request');
     expectProblem(
       await postFacts(

@@ -117,7 +117,7 @@ scenario({
     });
     // A created machine is not ready until the provider reports it as ready.
     await waitForNode(context, node_id, 'starting');
-    await context.expectNever('a machine that was only created counted as ready', 1, async () => {
+    await context.expectNever('the machine became ready before its provider reported it as ready', 1, async () => {
       const { status } = await nodeOf(context, node_id);
       return status === 'ready';
     });
@@ -166,7 +166,7 @@ scenario({
           return drivers.set('simulated', { ...simulatedDriverOfServer, inspect });
         },
       },
-      fails: /for node to be starting|a machine that was only created counted as ready/,
+      fails: /for node to be starting|the machine became ready before its provider reported it as ready/,
     },
   ],
 });
@@ -234,7 +234,7 @@ scenario({
   counterTests: [
     { ...withoutObservations, fails: /for node to be degraded/ },
     {
-      broken: 'an unreachable provider treated as an empty one',
+      broken: 'a machine treated as absent while its provider is unreachable',
       composition: {
         drivers: (built) => {
           const drivers = withProvider.drivers(built as never);

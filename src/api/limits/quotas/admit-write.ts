@@ -87,7 +87,10 @@ export function admitWrite(
   holdUntilServed(request, reply, writeLimits.reserve(writer, expected));
 }
 
-/** If the write limit applies to the caller, returns services that charge it for evidence. */
+/**
+ * Returns services whose database charges the caller for the evidence that the request writes.
+ * Returns `services` unchanged if the write limit does not apply to the caller.
+ */
 export function withWriteCharges(request: FastifyRequest, services: ApiServices): ApiServices {
   const writer = writers.get(request);
   if (!writer) return services;
