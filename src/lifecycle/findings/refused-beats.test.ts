@@ -19,11 +19,13 @@ describe('heartbeats count as still refused', () => {
     ['not if recorded as refused 2 recording intervals ago', at(90), at(100 + 2 * refusalRecordedEverySeconds), false],
   ])('%s', (_, last_seen_at, now, expected) => expect(isStillRefused(refused, last_seen_at, now)).toBe(expected));
 
+  // Anyone with an ended token can send heartbeats in a machine's name. So the token explains a
+  // silence only if the machine was heard until shortly before the end.
   test.each<[string, Date | null, boolean]>([
-    ['for an ended token if the last heartbeat came 1 s before its end', at(49), true],
-    ['for an ended token if the last heartbeat came at most 600 s before its end', at(50 - 600), true],
-    ['not for an ended token if the last heartbeat came more than 600 s before its end', at(50 - 601), false],
-    ['not for an ended token if no heartbeat of the machine was ever accepted', null, false],
+    ['because their token ended, if the last accepted heartbeat came 1 s before the end', at(49), true],
+    ['because their token ended, if the last accepted heartbeat came 600 s before the end', at(50 - 600), true],
+    ['not because their token ended, if the last accepted heartbeat came over 600 s before the end', at(50 - 601), false],
+    ['not because their token ended, if no heartbeat was ever accepted', null, false],
   ])('%s', (_, last_seen_at, expected) => {
     expect(isStillRefused({ ...refused, token_ended_at: at(50) }, last_seen_at, at(130))).toBe(expected);
   });

@@ -138,7 +138,7 @@ scenario({
       return Date.parse(last_seen_at ?? '') > twoStaleTimesLater || undefined;
     });
     expect((await nodeOf(context, node_id)).status).toBe('ready');
-    // No agent could answer a ping, and the checkup does not count that as a fault.
+    // Without an agent there is no credential to check. That is no fault.
     const { checks } = await context.client.call('node-checkup', { params: { id: node_id } });
     expect(checks.map(({ layer, ok }) => `${layer} ${ok}`)).toEqual([
       'credential null',
