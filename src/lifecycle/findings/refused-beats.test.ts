@@ -24,7 +24,11 @@ describe('heartbeats count as still refused', () => {
   test.each<[string, Date | null, boolean]>([
     ['because their token ended, if the last accepted heartbeat came 1 s before the end', at(49), true],
     ['because their token ended, if the last accepted heartbeat came 600 s before the end', at(50 - 600), true],
-    ['not because their token ended, if the last accepted heartbeat came over 600 s before the end', at(50 - 601), false],
+    [
+      'not because their token ended, if the last accepted heartbeat came over 600 s before the end',
+      at(50 - 601),
+      false,
+    ],
     ['not because their token ended, if no heartbeat was ever accepted', null, false],
   ])('%s', (_, last_seen_at, expected) => {
     expect(isStillRefused({ ...refused, token_ended_at: at(50) }, last_seen_at, at(130))).toBe(expected);
