@@ -158,9 +158,9 @@ export const knownNameAttacks: Attack[] = [
     name: 'replays a recorded key proof',
     without: [
       {
-        file: 'src/store/agents/joins/key-proof.ts',
-        find: 'if (key_proven_at && signed_at <= key_proven_at)',
-        replace: 'if (key_proven_at === undefined)',
+        file: 'src/store/agents/agent-keys/proof-time.ts',
+        find: "key_proven_at && signed_at <= key_proven_at ? 'replayed' : null",
+        replace: 'key_proven_at ? null : null',
       },
     ],
     async succeeds(server) {
@@ -175,8 +175,8 @@ export const knownNameAttacks: Attack[] = [
     name: 'registers with a key proof that was signed ten minutes ago',
     without: [
       {
-        file: 'src/store/agents/joins/key-proof.ts',
-        find: "if (Math.abs(secondsBetween(signed_at, now)) > maxSkewSeconds) return { proven: false, because: 'stale' };",
+        file: 'src/store/agents/agent-keys/proof-time.ts',
+        find: "if (!(Math.abs(secondsBetween(signed_at, now)) <= maxSkewSeconds)) return 'stale';",
         replace: '',
       },
     ],

@@ -1,14 +1,11 @@
 /** Checks that a registration was signed with the key that the instance registered with before. */
-import { secondsBetween } from '../../../base/clock.ts';
 import { isSignedWith } from '../../../base/credentials/ed25519.ts';
 import { keyProofBody } from '../../../contract/agent/key-proof.ts';
 import { canonicalJson } from '../../../contract/canonical-json.ts';
+import { findTimeFault } from '../agent-keys/proof-time.ts';
 import { type KeyStanding, trustedKeyOf } from '../agent-keys/trusted-key.ts';
 import type { InstanceRow } from '../instances.ts';
 import type { JoinRequest } from '../join-newcomers.ts';
-
-/** A proof is signed for one request, so a larger difference means a replay or a wrong clock. */
-const maxSkewSeconds = 300;
 
 type KeyProof = NonNullable<JoinRequest['key_proof']>;
 
@@ -27,7 +24,7 @@ export function checkKeyProof(
   instance: KeyStanding & Pick<InstanceRow, 'key_proven_at'>,
   now: Date,
 ): KeyProofResult {
-  const { agent_public_key, key_unproven_since, key_proven_at } = instance;
+  const { agent_public_key, key_unproven_since } = instance;
   const { key_proof } = request;
   if (!key_proof || !agent_public_key) return { proven: false, because: 'missing' };
   // A key without the former key's signature may be a thief's until an operator accepts it.
@@ -37,8 +34,6 @@ export function checkKeyProof(
     return { proven: false, because: isUnaccepted ? 'unaccepted_key' : 'wrong_key' };
   }
   const signed_at = new Date(key_proof.signed_at);
-  if (Math.abs(secondsBetween(signed_at, now)) > maxSkewSeconds) return { proven: false, because: 'stale' };
-  // A proof must be newer than the last accepted one, so a replay is refused.
-  if (key_proven_at && signed_at <= key_proven_at) return { proven: false, because: 'replayed' };
-  return { proven: true, signed_at };
+  const timeFault = findTimeFault(signed_at, instance, now);
+  return timeFault ? { proven: false, because: timeFault } : { proven: true, signed_at };
 }
