@@ -35,6 +35,7 @@ const credentialsInBody = {
   token: 'a token in the body',
   enrolment: 'an enrolment or join token in the body, or the instance credential',
   instances: 'one instance credential for each heartbeat',
+  key: 'a signature by the key of the agent in the body',
 };
 
 function describeAccess(access: Access): string {

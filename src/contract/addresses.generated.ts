@@ -100,5 +100,6 @@ export const addresses = {
   'agent-prerequisites': { method: 'POST', path: '/v1/agent/prerequisites' },
   'agent-evidence': { method: 'POST', path: '/v1/agent/evidence' },
   'agent-credential-rotate': { method: 'POST', path: '/v1/agent/credential/rotate' },
+  'agent-credential-reissue': { method: 'POST', path: '/v1/agent/credential/reissue' },
   'agent-task-keys': { method: 'GET', path: '/v1/agent/task-keys' },
 } as const;

@@ -15,14 +15,14 @@ import type { Role } from './security/token.ts';
  *   are stored and then refused; `relays` also admits a relay token; `expired: 'within_grace'` also
  *   admits a credential that expired within the grace period
  * - body: the body holds the credential and the handler checks it: a token exchanged for a session,
- *   an enrolment or join token (or the instance credential as bearer), or an instance credential
- *   per heartbeat of a batch (or a relay token as bearer)
+ *   an enrolment or join token (or the instance credential as bearer), an instance credential per
+ *   heartbeat of a batch (or a relay token as bearer), or a signature by the key of an instance
  */
 export type Access =
   | { kind: 'public' }
   | { kind: 'person'; role: Role; tenants: 'own' | 'none' }
   | { kind: 'agent'; fenced?: 'heard'; relays?: true; expired?: 'within_grace' }
-  | { kind: 'body'; credential: 'token' | 'enrolment' | 'instances' };
+  | { kind: 'body'; credential: 'token' | 'enrolment' | 'instances' | 'key' };
 
 /** A fault in the body with its own error code, because its remedy differs. */
 export interface Refusal {

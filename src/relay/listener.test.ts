@@ -52,6 +52,7 @@ test.each([
   ['GET', '/v1/agent/tasks/next?wait_seconds=20', '/v1/agent/tasks/next?wait_seconds=20'],
   ['POST', '/v1/agent/tasks/task_01.a:b-c/progress', '/v1/agent/tasks/task_01.a:b-c/progress'],
   ['POST', '/v1/agent/tasks/a%3Ab/result', '/v1/agent/tasks/a%3Ab/result'],
+  ['POST', '/v1/agent/credential/reissue', '/v1/agent/credential/reissue'],
   ['GET', '/v1/agent/ping/task_1', '/v1/agent/ping/task_1'],
   ['GET', '/v1/agent/checkup', '/v1/agent/checkup'],
   ['POST', '/v1/nodes/../agent/logs', '/v1/agent/logs'],

@@ -4,6 +4,7 @@ import { heldBodyAttacks, unknownCredentialAttacks } from './nobody/batches.ts';
 import { floodAttacks, tightBehindProxy } from './nobody/floods.ts';
 import { behindDistantProxy, behindLocalProxy, forwardedAttacks, forwardedTextAttacks } from './nobody/forwarded.ts';
 import { parserAttacks } from './nobody/parsers.ts';
+import { reissueAttacks } from './nobody/reissues.ts';
 import { plantedCookieAttacks, sessionAttacks } from './nobody/sessions.ts';
 import { describeAttacks } from './support/attack.ts';
 
@@ -30,4 +31,8 @@ describeAttacks('nobody', [
 
 describeAttacks('nobody behind a distant proxy', forwardedAttacks, behindDistantProxy);
 describeAttacks('nobody behind a local proxy', [...forwardedTextAttacks, ...plantedCookieAttacks], behindLocalProxy);
-describeAttacks('nobody with tight limits', [...floodAttacks, ...unknownCredentialAttacks], tightBehindProxy);
+describeAttacks(
+  'nobody with tight limits',
+  [...floodAttacks, ...unknownCredentialAttacks, ...reissueAttacks],
+  tightBehindProxy,
+);

@@ -56,6 +56,7 @@ export const remedies: Record<string, string> = {
   credential_expired: "The agent rotates the credential by itself within the grace period (`--credential-grace-seconds`). After that, let the node enrol again: `slipway act NODE re-enroll`.",
   task_key_pending: "Wait until the announced key signs tasks; `detail` says when. Then rotate again if you need to.",
   rotation_unsigned: "Sign the rotation as docs/reference/agent.md says. To accept an unproven key: `slipway act NODE accept-key --fingerprint … --reason …`. A machine that lost its key must enrol again.",
+  reissue_refused: "The agent keeps its command and asks again by itself. If this persists, let the node enrol again: `slipway act NODE re-enroll`.",
   beat_credential_missing: "Upgrade the relay: it must send `credential` with each heartbeat, as `slipway relay` does. Nothing was recorded.",
   relay_upstream_away: "Repeat after `retry_after_seconds`; nothing was recorded. The log of the relay shows the reason.",
   relay_token_refused: "Create a token (`slipway tokens create --name NAME --role relay --pool POOL`) and restart the relay with it. Agents repeat after `retry_after_seconds`; nothing was recorded.",

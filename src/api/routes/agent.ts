@@ -10,7 +10,9 @@ import { fencedProblem } from '../../contract/errors/fenced-problem.ts';
 import type { BootStage } from '../../contract/node.ts';
 import { isBeatRefusal } from '../../lifecycle/findings/refused-beats.ts';
 import { storeBootStages } from '../../store/agents/boot-stages.ts';
+import { isSignedByTrustedKey, reissueCredential } from '../../store/agents/credentials/reissue.ts';
 import { rotateCredential } from '../../store/agents/credentials/rotate.ts';
+import { instanceRow } from '../../store/agents/instances.ts';
 import { reportPrerequisites } from '../../store/agents/prerequisites.ts';
 import { register } from '../../store/agents/register.ts';
 import { recordOutsideFacts } from '../../store/evidence/evidence.ts';
@@ -99,6 +101,7 @@ type AgentRoutes =
   | 'agent-prerequisites'
   | 'agent-evidence'
   | 'agent-credential-rotate'
+  | 'agent-credential-reissue'
   | 'agent-task-keys';
 
 export const agentHandlers: Pick<Handlers, AgentRoutes> = {
@@ -247,6 +250,38 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       correlation_id,
     });
     return { credential, credential_expires_at: expires_at?.toISOString() ?? null };
+  },
+  async 'agent-credential-reissue'({ body, request, correlation_id }, services) {
+    const { db, rates, writeLimits, credential_age } = services;
+    const endLookup = rates.beginLookup({ kind: 'address', id: sourceNetwork(request) }, 1);
+    if (!endLookup)
+      throw new ApiProblem('rate_limited', {
+        detail: 'This address sent too many unknown credentials and signatures.',
+        retry_after_seconds: 60,
+      });
+    let isIssued = false;
+    try {
+      const instance = await instanceRow(db, body.node_instance_id);
+      const isSigned = isSignedByTrustedKey(instance, body);
+      // The record of the refusal names the machine, the reply does not.
+      if (instance) request.touched = { node_id: instance.node_id, node_instance_id: instance.node_instance_id };
+      if (!instance || !isSigned) throw new ApiProblem('reissue_refused');
+      // Counted apart from rotations, so that a repeated request cannot use up theirs.
+      rates.admitKnown('rotation', `reissue ${instance.node_instance_id}`, 'agent-credential-reissue');
+      const at = now(services.clock);
+      const expires_at = credential_age.expiryFrom(at);
+      const credential = await reissueCredential(writeLimits.database(db, instanceWriter(instance)), {
+        instance,
+        request: body,
+        expires_at,
+        now: at,
+        correlation_id,
+      });
+      isIssued = true;
+      return { credential, credential_expires_at: expires_at?.toISOString() ?? null };
+    } finally {
+      endLookup(isIssued ? 0 : 1);
+    }
   },
   'agent-task-keys': async (_, services) => taskKeysWire(services),
 };

@@ -326,6 +326,26 @@ export const CredentialRotation = Type.Object(
   },
   { ...strict, $id: 'CredentialRotation' },
 );
+/**
+ * Proves that the agent holds its key; `contract/agent/credential-reissue.ts` defines the signed
+ * text.
+ */
+export const CredentialReissue = Type.Object(
+  {
+    node_instance_id: Id,
+    credential_sha256: Type.String({
+      pattern: '^[0-9a-f]{64}$',
+      description: 'The SHA-256 of the credential that the agent holds, in hex.',
+    }),
+    signed_at: Moment,
+    signature: Type.String({
+      pattern: '^[A-Za-z0-9+/]{86}==$',
+      description: "Ed25519 signature by the agent's key, base64; docs/reference/agent.md describes the signed text.",
+    }),
+  },
+  { ...strict, $id: 'CredentialReissue' },
+);
+export type CredentialReissue = Static<typeof CredentialReissue>;
 export const CredentialReply = Type.Object(
   { credential: Type.String(), credential_expires_at: nullable(Timestamp) },
   { $id: 'CredentialReply' },

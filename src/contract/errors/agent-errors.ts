@@ -45,6 +45,16 @@ export const agentErrors = {
     remedy:
       'Sign the rotation as docs/reference/agent.md says. To accept an unproven key: `slipway act NODE accept-key --fingerprint … --reason …`. A machine that lost its key must enrol again.',
   },
+  reissue_refused: {
+    status: 403,
+    title: 'No new credential is issued to this machine',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause:
+      'The signature is not from the last proven key of a current instance, is old or was used before, or no restore of the last 30 days explains why the credential is unknown.',
+    remedy:
+      'The agent keeps its command and asks again by itself. If this persists, let the node enrol again: `slipway act NODE re-enroll`.',
+  },
   beat_credential_missing: {
     status: 401,
     title: 'The heartbeat has no credential',

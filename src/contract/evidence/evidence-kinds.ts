@@ -31,6 +31,7 @@ const internalKinds = [
   'connection.broken',
   'count.repaired',
   'credential.key_changed',
+  'credential.reissued',
   'credential.replaced',
   'credential.rotated',
   'driver.done',

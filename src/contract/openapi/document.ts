@@ -36,6 +36,7 @@ const bodySecurity: Record<Extract<Access, { kind: 'body' }>['credential'], Json
   token: [],
   enrolment: [{ instance_credential: [] }, {}],
   instances: [{ relay_token: [] }, {}],
+  key: [],
 };
 
 function securityOf({ access }: RouteDeclaration): Json[] {

@@ -46,7 +46,7 @@ function accessProblems(access: Access): readonly ErrorCode[] {
       ];
     case 'body':
       if (access.credential === 'token') return tokenProblems;
-      // An enrolment route lists its own problems.
+      // Routes for enrolment or a signature list their own problems.
       return access.credential === 'instances' ? relayProblems : [];
   }
 }

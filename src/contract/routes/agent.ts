@@ -192,6 +192,18 @@ export const agentRoutes = {
     success: 200,
     reply: agent.CredentialReply,
   },
+  'agent-credential-reissue': {
+    method: 'POST',
+    path: '/v1/agent/credential/reissue',
+    summary: "After a restore: get a new credential by a signature of the agent's key",
+    tag: 'agent',
+    access: { kind: 'body', credential: 'key' },
+    body: agent.CredentialReissue,
+    body_limit_bytes: 4 * 1024,
+    problems: ['reissue_refused'],
+    success: 200,
+    reply: agent.CredentialReply,
+  },
   'agent-task-keys': {
     method: 'GET',
     path: '/v1/agent/task-keys',

@@ -28,10 +28,12 @@ export type QuotaKind = (typeof quotaKinds)[number];
  * - tenant: requests of all tokens of a tenant. For both, a request that starts an operation or has
  *   a long reply counts as several
  * - address: requests that need no credential
- * - rotation: credential rotations of one machine. They do not count as its other requests: its
- *   workload could use those up, and the machine would then lose its credential
+ * - rotation: credential rotations of one machine, and apart from them its signed requests for a
+ *   new credential. They do not count as its other requests: its workload could use those up, and
+ *   the machine would then lose its credential
  * - sign_in: console sessions opened with one token
- * - unknown_credential: unknown credentials in heartbeat batches, by address or relay
+ * - unknown_credential: unknown credentials in heartbeat batches, by address or relay, and refused
+ *   requests for a new credential, by address
  * - join_token: calls of foreign protocols with one join token that name no machine it admitted
  * - refused: refused requests of one caller; beyond this, each refusal is delayed by 1 to 2 s
  */

@@ -198,6 +198,7 @@ describe('credentials in the body', () => {
       'session-create',
       'agent-register',
       'agent-heartbeats',
+      'agent-credential-reissue',
     ]);
   });
 
@@ -219,6 +220,14 @@ describe('credentials in the body', () => {
       [{ bearer: 'swc_wrong' }, 'credential_unknown'],
       [{ bearer: bearers.admin }, 'credential_unknown'],
       [{ bearer: bearers.fenced }, 'instance_fenced'],
+    );
+  });
+
+  it('issue no credential without a signature by the key of the machine', async () => {
+    const callers = [{}, ...Object.values(bearers).map((bearer) => ({ bearer })), { bearer: fixture.acme.token }];
+    await expectRefused(
+      'agent-credential-reissue',
+      ...callers.map((options): [SendOptions, ErrorCode] => [options, 'reissue_refused']),
     );
   });
 
@@ -250,6 +259,7 @@ it('records every denial in the audit, with its operation and code', async () =>
     }),
     ...routesWithAccess('agent').map(({ name }) => `${name} credential_unknown`),
     'agent-register join_token_invalid',
+    'agent-credential-reissue reissue_refused',
     ...Object.keys(protocolRoutes).flatMap((name) => [`${name} token_missing`, `${name} origin_refused`]),
   ].filter((each) => each !== unrecordedDenial);
   let missingDenials = expected;

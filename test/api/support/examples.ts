@@ -138,6 +138,14 @@ export function examplesFor(
       body: { facts: [{ at: '2030-01-01T00:00:00Z', layer: 'node', kind: 'more', summary: 'more' }] },
     },
     'agent-credential-rotate': {},
+    'agent-credential-reissue': {
+      body: {
+        node_instance_id: acme.machine.node_instance_id,
+        credential_sha256: '0'.repeat(64),
+        signed_at: '2030-01-01T00:00:00Z',
+        signature: `${'A'.repeat(86)}==`,
+      },
+    },
     'agent-task-keys': {},
     'agent-checkup': {},
     'agent-ping': { body: { within_seconds: 1 } },

@@ -53,6 +53,16 @@ export const nobody: Attacker = {
       ],
     },
     {
+      says: 'Ask for credentials of machines without a limit, or learn from the refusal whether a machine exists.',
+      shown_by: [
+        ...attack('nobody/reissues')(
+          'asks for new credentials without a limit',
+          'learns from a refused signature whether an instance exists',
+        ),
+        ...authorization('issue no credential without a signature by the key of the machine'),
+      ],
+    },
+    {
       says: 'Choose the address that the audit names, or bypass the origin check with forged proxy headers.',
       shown_by: attack('nobody/forwarded')(
         'forges the audit actor with X-Forwarded-For',

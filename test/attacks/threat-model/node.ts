@@ -71,6 +71,28 @@ export const node: Attacker = {
       ),
     },
     {
+      says: 'After a restore, get the credential of a machine without its last proven key, with a signature that was made for something else, elsewhere, earlier or already used, or for a machine that the restore did not affect.',
+      shown_by: [
+        ...attack('node/lost-credential')(
+          'lost credential: asks with a copied credential, but without the key',
+          'lost credential: asks with the signature and the credential of another machine',
+          'lost credential: replays a signature that the machine made for a rotation',
+          'lost credential: sends a signature that the machine made ten minutes ago',
+          'lost credential: repeats a request that the server has accepted',
+          'lost credential: asks a server whose database was never restored',
+          'lost credential: asks a month after the restoration has ended',
+          'lost credential: asks for a machine that registered after the restore',
+          'lost credential: replays a signature from before the restore',
+          'lost credential: asks for an instance that was replaced',
+          'lost credential: asks with a key that it registered with a copied credential',
+        ),
+        ...test(
+          'test/api/agents/credential-reissue.test.ts',
+          'issues a credential to a machine that the restored rows know, once for each signature',
+        ),
+      ],
+    },
+    {
       says: 'Fill the disk with what it reports, registers or rotates.',
       shown_by: [
         ...attack('node/floods')(

@@ -56,17 +56,19 @@ export function createRefusalRecorder(
   return async (request, problem) => {
     const isDenied = isDenial(problem);
     if ((!isDenied && !isRefusal(request, problem)) || isSignInCheck(request, problem)) return;
-    const { person, agent_session, operation } = request;
+    const { person, agent_session, operation, touched } = request;
     const address = sourceAddress(request);
     const actor = person ? actorOf(person) : { kind: 'address', id: address, name: address };
     const { action, target_id, reason } = readRequestedAction(request);
     const { code, message } = problem;
     // A refused change with a new message gets an entry, even if target and code are the same.
     const noticeKind = [operation, action, code, ...(isDenied ? [] : [message])].join(' ');
-    const notice = { actor: actor.id, kind: noticeKind, target: target_id };
+    const namedTarget = target_id ?? touched?.node_instance_id ?? null;
+    const notice = { actor: actor.id, kind: noticeKind, target: namedTarget };
     const entry = notices.admit(notice);
     if (!entry) return;
-    const target = entry.of_many_targets ? null : target_id;
+    const target = entry.of_many_targets ? null : namedTarget;
+    const machine = agent_session ?? (entry.of_many_targets ? null : touched);
     const fact: Fact = {
       at: now(services.clock),
       layer: isDenied ? 'api' : 'operator',
@@ -74,8 +76,8 @@ export function createRefusalRecorder(
       summary: isDenied ? `${action} was refused: ${code}` : `${action} was refused: ${message}`,
       data: { action, operation, code, target_id: target, reason, why_not: message, ...entry },
       actor,
-      node_id: agent_session?.node_id ?? null,
-      node_instance_id: agent_session?.node_instance_id ?? null,
+      node_id: machine?.node_id ?? null,
+      node_instance_id: machine?.node_instance_id ?? null,
       correlation_id: request.correlation_id,
     };
     const completeIds = async (tx: Transaction) => {

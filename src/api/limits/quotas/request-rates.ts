@@ -78,7 +78,12 @@ function countPageItems({ query }: FastifyRequest, route: RouteDeclaration): num
 /** Operations that are counted separately from the caller's other requests. */
 const ownRates: Partial<Record<OperationName, Kind>> = { 'agent-credential-rotate': 'rotation' };
 /** How messages name the caller, where that differs from the kind. */
-const callerWords: Partial<Record<Kind, string>> = { instance: 'machine', sign_in: 'token', join_token: 'join token' };
+const callerWords: Partial<Record<Kind, string>> = {
+  instance: 'machine',
+  rotation: 'machine',
+  sign_in: 'token',
+  join_token: 'join token',
+};
 const maxRetrySeconds = 60;
 const delayMs = 1_000;
 const maxDelayedPerCaller = 128;

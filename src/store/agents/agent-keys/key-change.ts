@@ -18,7 +18,7 @@ import { type KeyStanding, provenKey, trustedKeyOf } from './trusted-key.ts';
 export type FormerKey = KeyStanding & Pick<InstanceRow, 'node_instance_id' | 'registered_at'>;
 
 /** How the agent authenticated. */
-type Via = 'credential' | 'enrollment_token' | 'join_token' | 'rotation' | 'key_proof';
+type Via = 'credential' | 'enrollment_token' | 'join_token' | 'rotation' | 'reissue' | 'key_proof';
 
 interface KeyChange {
   node_id: NodeId;

@@ -6,7 +6,7 @@ import { rotationBody } from '../../../contract/agent/credential-rotation.ts';
 import { canonicalJson } from '../../../contract/canonical-json.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import { recordEvidence } from '../../evidence/evidence.ts';
-import type { Database } from '../../pg/database.ts';
+import type { Database, Transaction } from '../../pg/database.ts';
 import { restoreKey } from '../agent-keys/key-change.ts';
 import { trustedKeyOf } from '../agent-keys/trusted-key.ts';
 import { type InstanceRow, instanceRow } from '../instances.ts';
@@ -41,6 +41,23 @@ function refuseUnsigned(instance: InstanceRow, { credential, signature }: Rotati
   throw new ApiProblem('rotation_unsigned');
 }
 
+/** Its first use voids the current credential, and an unused one is replaced by the next. */
+export async function issueNextCredential(
+  tx: Transaction,
+  node_instance_id: NodeInstanceId,
+  expires_at: Date | null,
+): Promise<string> {
+  const credential = newSecret('swc');
+  await tx.query(
+    `update instances
+     set next_credential_hash = $2,
+       next_credential_expires_at = $3
+     where node_instance_id = $1`,
+    [node_instance_id, hashSecret(credential), expires_at],
+  );
+  return credential;
+}
+
 export async function rotateCredential(db: Database, rotation: Rotation): Promise<string> {
   const { node_instance_id, expires_at, now, correlation_id } = rotation;
   return db.transaction(async (tx) => {
@@ -50,14 +67,7 @@ export async function rotateCredential(db: Database, rotation: Rotation): Promis
     if (!instance?.credential_hash?.equals(sentHash)) throw new ApiProblem('credential_unknown');
     refuseUnsigned(instance, rotation);
     if (rotation.signature) await restoreKey(tx, instance, { via: 'rotation', now, correlation_id });
-    const credential = newSecret('swc');
-    await tx.query(
-      `update instances
-       set next_credential_hash = $2,
-         next_credential_expires_at = $3
-       where node_instance_id = $1`,
-      [node_instance_id, hashSecret(credential), expires_at],
-    );
+    const credential = await issueNextCredential(tx, node_instance_id, expires_at);
     await recordEvidence(tx, [
       {
         at: now,

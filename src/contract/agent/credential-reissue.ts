@@ -1,0 +1,22 @@
+/**
+ * The text that an agent signs to get a new credential from a restored server, which does not know
+ * the one that the agent holds.
+ */
+
+export interface ReissueFacts {
+  node_instance_id: string;
+  /** The SHA-256 of the credential that the agent holds, in hex. */
+  credential_sha256: string;
+  signed_at: string;
+}
+
+/**
+ * Signed as canonical JSON. The server accepts a signature only once, and only near `signed_at`.
+ * The purpose is unique, so no signature for something else counts here.
+ */
+export const reissueBody = ({ node_instance_id, credential_sha256, signed_at }: ReissueFacts) => ({
+  purpose: 'slipway-credential-reissue',
+  node_instance_id,
+  credential_sha256,
+  signed_at,
+});
