@@ -6,6 +6,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
+import type { CredentialReissue } from '../contract/agent/agent.ts';
+import { reissueBody } from '../contract/agent/credential-reissue.ts';
 import { keyProofBody } from '../contract/agent/key-proof.ts';
 import { runAgent } from './agent.ts';
 import { isSignedBy } from './connection/keys.ts';
@@ -43,6 +45,24 @@ const timing = {
   ship_retry: beat_retry,
 };
 
+const reissuePath = '/v1/agent/credential/reissue';
+
+/**
+ * From now on the server knows only `credential`, and issues it for a request that the key has
+ * signed. It refuses join tokens.
+ */
+function issueForSignature(credential: string) {
+  const key = server.registrations[0]?.agent_public_key ?? '';
+  server.credential = credential;
+  server.override(({ path, headers, body }) => {
+    if (path === '/v1/agent/register' && !headers.authorization) return problem('join_token_expired');
+    if (path !== reissuePath) return null;
+    const { signature, ...facts } = body as CredentialReissue;
+    const isValid = headers.authorization === undefined && isSignedBy(key, reissueBody(facts), signature);
+    return isValid ? { status: 200, body: { credential, credential_expires_at: null } } : problem('reissue_refused');
+  });
+}
+
 const isRunning = (pid: number) => listProcesses().some((row) => row.pid === pid);
 
 function startAgent(config: Record<string, unknown>, credential_doubt_ms: number, print = (_line: string) => {}) {
@@ -66,7 +86,9 @@ test('an enrolled agent keeps its command while its credential stays unknown, an
   const end = startAgent({ enrollment_token: 'e', command, dir }, 100);
   await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready');
   const refusedAt: number[] = [];
-  server.override(() => {
+  server.override(({ path }) => {
+    // A server of an earlier version.
+    if (path === reissuePath) return problem('not_found');
     refusedAt.push(systemClock.monotonicMs());
     return problem('credential_unknown');
   });
@@ -89,6 +111,41 @@ test('an enrolled agent keeps its command while its credential stays unknown, an
   expect(await end).toMatchObject({ code: 'instance_fenced' });
   expect(isRunning(pid)).toBe(false);
 });
+
+test('an enrolled agent gets a new credential with its key, and keeps its command', async () => {
+  const dir = bench.dir();
+  const command = ['/bin/sh', '-c', 'echo $$ >> pids; exec sleep 60'];
+  startAgent({ enrollment_token: 'e', command, dir }, 100);
+  await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready');
+  issueForSignature('credential-2');
+  const before = server.beats.length;
+  await until(() => server.beats.length > before + 2, 'beats with the new credential');
+  expect(server.requests.filter(({ path }) => path === reissuePath)).toHaveLength(1);
+  expect(server.registrations).toHaveLength(1);
+  expect(readStoredState(dir)?.identity?.credential).toBe('credential-2');
+  const pids = readFileSync(join(dir, 'pids'), 'utf8').trim().split('\n');
+  expect(pids).toHaveLength(1);
+  expect(isRunning(Number(pids[0]))).toBe(true);
+});
+
+test.for([{ enrollment_token: 'e' }, { join_token: 'j', name: 'box' }])(
+  'a restarted agent gets a new credential with its key: %o',
+  async (token) => {
+    const dir = bench.dir();
+    startAgent({ ...token, dir }, 100);
+    await until(() => server.beats.length > 0, 'a beat');
+    stop.abort();
+    await Promise.all(ends);
+    stop = new AbortController();
+    const [first] = server.registrations;
+    issueForSignature('credential-2');
+    const before = server.beats.length;
+    startAgent({ ...token, dir }, 100);
+    await until(() => server.beats.length > before, 'a beat with the new credential');
+    expect(server.registrations.at(-1)?.agent_public_key).toBe(first?.agent_public_key);
+    expect(readStoredState(dir)?.identity?.credential).toBe('credential-2');
+  },
+);
 
 test('an agent logs each time that its credential is lost, and that it is known again', async () => {
   const logged: string[] = [];

@@ -7,6 +7,7 @@ import { type CallFailure, describeFailure } from './connection/call-failure.ts'
 import { type ControlPlane, type ControlPlaneParts, controlPlane } from './connection/control-plane.ts';
 import { credentialDoubt, credentialRotation } from './connection/credential.ts';
 import { register } from './connection/register.ts';
+import { reissueOnce } from './connection/reissue.ts';
 import { anyServer, transport } from './connection/transport.ts';
 import { type AgentParts, type AgentSurroundings, agentParts } from './life/agent-parts.ts';
 import { boot } from './life/boot.ts';
@@ -26,7 +27,17 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   const stop = createStop(surroundings.stop);
   const connect = (url: string) => transport(url, clock, time, config.ca);
   const http = anyServer([connect(config.server_url), ...config.other_server_urls.map(connect)]);
-  const doubt = credentialDoubt(clock, timing.credential_doubt_ms, timing.unknown_credential_retry);
+  let isReissuing = false;
+  const beforeTurn = async (signal: AbortSignal) => {
+    // A second request would void the credential that the first one is about to get.
+    if (isReissuing || !credentialLoss.mayReissue()) return;
+    isReissuing = true;
+    const isReissued = await reissueOnce({ ...parts, server, signal }).finally(() => {
+      isReissuing = false;
+    });
+    if (isReissued) callEvents.onAnswer();
+  };
+  const doubt = credentialDoubt(clock, timing.credential_doubt_ms, timing.unknown_credential_retry, beforeTurn);
   const callEvents: Pick<ControlPlaneParts, 'onAnswer' | 'onFailure'> = {
     onAnswer() {
       if (doubt.clear()) credentialLoss.onKnown();
@@ -119,12 +130,14 @@ async function bootAndRegister(
 /**
  * Handles the loss of the credential. An agent with a join token joins again, with one attempt at a
  * time. Any other keeps its command and continues to ask: the server may have been restored from a
- * backup that is older than the machine. Only a server that knows the machine can fence it.
+ * backup that is older than the machine or its credential. Only a server that knows the machine can
+ * fence it.
  */
 function handleCredentialLoss(parts: AgentParts, server: ControlPlane, gate: PrerequisiteGate, stop: AgentStop) {
   const { config, state, checkResults, report, log } = parts;
   let isJoining = false;
   let isLogged = false;
+  let lossCode: string | null = null;
   const joinAgain = async () => {
     isJoining = true;
     // Withhold the status before the new credential is used: the new instance has not passed its
@@ -137,7 +150,10 @@ function handleCredentialLoss(parts: AgentParts, server: ControlPlane, gate: Pre
     else if (!stop.signal.aborted) await gate.require(listRequired(config, state));
   };
   return {
+    /** The registration of an agent with a join token asks for a new credential itself. */
+    mayReissue: () => lossCode === 'credential_unknown' && !config.join_token,
     onLost(failure: CallFailure) {
+      lossCode = failure.code;
       if (config.join_token) {
         if (!isJoining) joinAgain().catch((error) => stop.request(toCrashEnd(error)));
         return;

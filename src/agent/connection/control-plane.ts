@@ -5,6 +5,7 @@
  */
 import { newSpanId, traceIdOf, traceparentOf } from '../../base/telemetry/trace.ts';
 import type {
+  CredentialReissue,
   CredentialReply,
   Heartbeat,
   PrerequisiteReport,
@@ -42,6 +43,7 @@ export const agentCalls = {
   'agent-prerequisites': '/v1/agent/prerequisites',
   'agent-evidence': '/v1/agent/evidence',
   'agent-credential-rotate': '/v1/agent/credential/rotate',
+  'agent-credential-reissue': '/v1/agent/credential/reissue',
   'agent-task-keys': '/v1/agent/task-keys',
   'health-get': '/healthz',
 } as const;
@@ -56,6 +58,11 @@ export interface RegisterOptions {
 export interface ControlPlane {
   register(request: RegisterRequest, options: RegisterOptions): Promise<Answer<RegisterReply>>;
   rotate(request: { signature: string }, signal: AbortSignal): Promise<Answer<CredentialReply>>;
+  /**
+   * Sends no credential, waits for no turn and reports no failure: the credential is lost, and the
+   * refused calls have reported that.
+   */
+  reissue(request: CredentialReissue, signal: AbortSignal): Promise<Answer<CredentialReply>>;
   taskKeys(signal: AbortSignal): Promise<Answer<TaskKeysReply>>;
   heartbeat(beat: Heartbeat, signal: AbortSignal): Promise<Answer<BeatReply>>;
   /** Sends `idle=true`; call it only while no task is running. */
@@ -131,6 +138,11 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
   return {
     register: (json, options) => send('agent-register', { json, ...options }, readRegisterReply),
     rotate: (json, signal) => send('agent-credential-rotate', { json, signal }, readCredentialReply),
+    reissue: (json, signal) =>
+      parts.transport.call(
+        requestOf(parts, 'agent-credential-reissue', { json, credential: null, signal }),
+        readCredentialReply,
+      ),
     taskKeys: (signal) => send('agent-task-keys', { signal }, readTaskKeys),
     heartbeat: (json, signal) =>
       send('agent-heartbeat', { json, signal, answer_timeout_ms: parts.beat_answer_ms }, readBeatReply),

@@ -12,7 +12,7 @@ const retry = { first_ms: 10_000, max_ms: 300_000 };
 
 function createDoubt() {
   const clock = virtualClock();
-  const doubt = credentialDoubt(clock, 20_000, retry);
+  const doubt = credentialDoubt(clock, 20_000, retry, async () => {});
   const resolved: string[] = [];
   const call = async (name: string, signal = new AbortController().signal) => {
     await doubt.waitForTurn(signal);

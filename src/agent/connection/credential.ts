@@ -142,8 +142,14 @@ export interface CredentialDoubt {
  * Decides when to act on `credential_unknown`: only if the answer continues for a while, because
  * the server may be restoring its database. After that, one call is still sent after each growing
  * pause: only a server that knows the credential can fence the machine, and it may return.
+ * `beforeTurn` runs before each of these calls.
  */
-export function credentialDoubt(clock: Clock, doubt_ms: number, retry: Span): CredentialDoubt {
+export function credentialDoubt(
+  clock: Clock,
+  doubt_ms: number,
+  retry: Span,
+  beforeTurn: (signal: AbortSignal) => Promise<void>,
+): CredentialDoubt {
   let firstRefusalMs: number | null = null;
   /** Set while the credential is lost; aborted once it is known again. */
   let loss: AbortController | null = null;
@@ -177,7 +183,10 @@ export function credentialDoubt(clock: Clock, doubt_ms: number, retry: Span): Cr
     async waitForTurn(signal) {
       while (loss && !signal.aborted) {
         const wait_ms = Math.ceil(askAtMs - clock.monotonicMs());
-        if (wait_ms <= 0) return pauseNextCall();
+        if (wait_ms <= 0) {
+          pauseNextCall();
+          return beforeTurn(signal);
+        }
         await pause(clock, wait_ms, AbortSignal.any([signal, loss.signal]));
       }
     },

@@ -15,6 +15,7 @@ import { type CallFailure, describeFailure, isTransient } from './call-failure.t
 import type { ControlPlane } from './control-plane.ts';
 import { rotateOnce } from './credential.ts';
 import { publicKeyOf, signatureOf } from './keys.ts';
+import { reissueOnce } from './reissue.ts';
 import type { ServerTime } from './server-time.ts';
 
 export interface RegisterParts {
@@ -54,6 +55,7 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
   let offersRotation = true;
   /** The server refuses the stored credential for good. It stays stored until a new one comes. */
   let isCredentialLost = false;
+  let isCredentialUnknown = false;
   let isJoining = false;
   const slowPauses = backoff(timing.unknown_credential_retry);
   const askAgainLater = async (failure: CallFailure) => {
@@ -65,6 +67,7 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
       retry_in_ms: Math.round(wait_ms),
     });
     await pause(clock, wait_ms, signal);
+    if (isCredentialUnknown && !signal.aborted) isCredentialUnknown = !(await reissueOnce(parts));
   };
   while (!signal.aborted) {
     const identity = isJoining ? null : state.read().identity;
@@ -83,6 +86,7 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     const { failure } = answer;
     if (failure.code === 'credential_unknown' && identity) {
       isCredentialLost = true;
+      isCredentialUnknown = true;
       if (config.join_token) {
         // With its key the machine can still prove that it is the known machine of this name.
         log.warn('the server does not know this credential; joining again');
