@@ -41,6 +41,7 @@ it('issues a credential to a machine that the restored rows know, once for each 
   expect(await beatWith(stored)).toBe(200);
   expect(await beatWith(String(second.credential))).toBe(200);
   expect(await beatWith(stored), 'after the first use of the new one').toBe(401);
+  expect(await isReissued(server.url, signReissue(machine)), 'a copy of the machine asks too').toBe(false);
   expect(await listFacts('credential.reissued', machine.node_id)).toHaveLength(2);
 });
 

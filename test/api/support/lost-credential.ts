@@ -9,15 +9,17 @@ import { type Answer, callRoute, type SendOptions } from './calls.ts';
 import type { Machine } from './machine.ts';
 
 /**
- * Makes the database look as if the machine had registered an hour ago, and the database had been
- * restored half an hour ago. The machine has rotated its credential since the backup.
+ * Makes the database look as if the machine had registered an hour ago, and the database had just
+ * been restored. The machine has rotated its credential since the backup.
  */
 export async function loseCredential(database_url: string, machine: Machine): Promise<void> {
   await withClient(database_url, async (client) => {
     await client.query('delete from restorations');
     await client.query(
       `insert into restorations (sign, began_at, ended_at, end_reason)
-       values ('backup_loaded', now() - interval '30 minutes', now(), 'compared')`,
+       values (
+         'backup_loaded', date_trunc('milliseconds', clock_timestamp()) - interval '1 ms', clock_timestamp(),
+         'compared')`,
     );
     await client.query(
       `update instances

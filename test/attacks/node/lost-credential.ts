@@ -9,6 +9,7 @@ import { isReissued, loseCredential, signReissue } from '../../api/support/lost-
 import { type Machine, startMachine } from '../../api/support/machine.ts';
 import { withClient } from '../../support/database.ts';
 import type { SpawnedServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
 import { startMachineInNewPool } from '../support/floods.ts';
 
@@ -101,7 +102,7 @@ export const lostCredentialAttacks: Attack[] = [
       {
         file: reissue,
         find: 'const restoration = await readNewestRestoration(tx);',
-        replace: 'const restoration = { began_at: secondsLater(now, -1800), ended_at: null };',
+        replace: 'const restoration = { began_at: new Date(Date.parse(request.signed_at) - 1), ended_at: null };',
       },
     ],
     async succeeds(server) {
@@ -121,8 +122,6 @@ export const lostCredentialAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const machine = await startLostMachine(server, 'long-restored');
-      await change(server, "update restorations set began_at = now() - interval '40 days'");
-      await change(server, "update instances set registered_at = now() - interval '50 days'");
       await change(server, "update restorations set ended_at = now() - interval '31 days'");
       return isReissued(server.url, signReissue(machine));
     },
@@ -145,6 +144,36 @@ export const lostCredentialAttacks: Attack[] = [
       const request = signReissue(machine);
       await change(server, 'update restorations set began_at = now()');
       return isReissued(server.url, request);
+    },
+  },
+  {
+    name: 'lost credential: asks with the key from a copied disk while the machine sends heartbeats',
+    without: [
+      {
+        file: reissue,
+        find: 'if ([instance.credential_used_at, last_seen_at].some((at) => at !== null && at >= began_at)) return false;',
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      const machine = await startMachineInNewPool(server, 'alive');
+      const { credential } = machine;
+      await loseCredential(server.database_url, machine);
+      const copy = { ...machine };
+      machine.credential = credential;
+      await machine.beat();
+      await until('the heartbeat to be stored', async () => {
+        const { rowCount } = await change(
+          server,
+          `select
+           from heartbeats
+           where node_instance_id = $1
+             and last_seen_at >= (select began_at from restorations)`,
+          [machine.node_instance_id],
+        );
+        return rowCount === 1;
+      });
+      return isReissued(server.url, signReissue(copy));
     },
   },
   {

@@ -71,7 +71,7 @@ export const node: Attacker = {
       ),
     },
     {
-      says: 'After a restore, get the credential of a machine without its last proven key, with a signature that was made for something else, elsewhere, earlier or already used, or for a machine that the restore did not affect.',
+      says: 'After a restore, get the credential of a machine without its last proven key, with a signature that was made for something else, elsewhere, earlier or already used, or for a machine that uses a credential which the restored rows know.',
       shown_by: [
         ...attack('node/lost-credential')(
           'lost credential: asks with a copied credential, but without the key',
@@ -83,6 +83,7 @@ export const node: Attacker = {
           'lost credential: asks a month after the restoration has ended',
           'lost credential: asks for a machine that registered after the restore',
           'lost credential: replays a signature from before the restore',
+          'lost credential: asks with the key from a copied disk while the machine sends heartbeats',
           'lost credential: asks for an instance that was replaced',
           'lost credential: asks with a key that it registered with a copied credential',
         ),

@@ -6,14 +6,14 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { secondsLater } from '../../../base/clock.ts';
 import { isSignedWith } from '../../../base/credentials/ed25519.ts';
-import type { CorrelationId } from '../../../base/ids.ts';
+import type { CorrelationId, NodeInstanceId } from '../../../base/ids.ts';
 import type { CredentialReissue } from '../../../contract/agent/agent.ts';
 import { reissueBody } from '../../../contract/agent/credential-reissue.ts';
 import { canonicalJson } from '../../../contract/canonical-json.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import { type RestorationRow, readNewestRestoration } from '../../backup/restorations.ts';
 import { recordEvidence } from '../../evidence/evidence.ts';
-import type { Database } from '../../pg/database.ts';
+import type { Database, Transaction } from '../../pg/database.ts';
 import { lockNode, type NodeRow } from '../../rows/nodes.ts';
 import { restoreKey } from '../agent-keys/key-change.ts';
 import { findTimeFault } from '../agent-keys/proof-time.ts';
@@ -42,11 +42,13 @@ export interface ReissueFacts {
   instance: InstanceRow | undefined;
   /** The newest one. */
   restoration: Pick<RestorationRow, 'began_at' | 'ended_at'> | undefined;
+  /** The last heartbeat with a known credential. */
+  last_seen_at: Date | null;
 }
 
 /** Whether the restore explains that the server does not know the credential of this instance. */
 export function mayReissue(
-  { node, instance, restoration }: ReissueFacts,
+  { node, instance, restoration, last_seen_at }: ReissueFacts,
   request: CredentialReissue,
   now: Date,
 ): boolean {
@@ -63,8 +65,18 @@ export function mayReissue(
   if (node.status === 'retired' || node.node_instance_id !== instance.node_instance_id) return false;
   // Only our own agents have a key and a credential.
   if (fenced_at || revoked_at || door !== null || !credential_hash) return false;
+  // A known credential is in use, so the machine lost none. The caller may run on a copy of it.
+  if ([instance.credential_used_at, last_seen_at].some((at) => at !== null && at >= began_at)) return false;
   // An agent whose credential is known can rotate it.
   return ![credential_hash, next_credential_hash].some((hash) => hash?.toString('hex') === request.credential_sha256);
+}
+
+async function readLastSeen(tx: Transaction, node_instance_id: NodeInstanceId): Promise<Date | null> {
+  const [row] = await tx.query<{ last_seen_at: Date | null }>(
+    'select last_seen_at from heartbeats where node_instance_id = $1',
+    [node_instance_id],
+  );
+  return row?.last_seen_at ?? null;
 }
 
 export interface Reissue {
@@ -85,7 +97,8 @@ export async function reissueCredential(db: Database, reissue: Reissue): Promise
     const node = await lockNode(tx, node_id);
     const instance = await instanceRow(tx, node_instance_id, 'for update');
     const restoration = await readNewestRestoration(tx);
-    if (!instance || !mayReissue({ node, instance, restoration }, request, now))
+    const last_seen_at = await readLastSeen(tx, node_instance_id);
+    if (!instance || !mayReissue({ node, instance, restoration, last_seen_at }, request, now))
       throw new ApiProblem('reissue_refused');
     await restoreKey(tx, instance, { via: 'reissue', now, correlation_id });
     const credential = await issueNextCredential(tx, node_instance_id, expires_at);
