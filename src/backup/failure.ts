@@ -3,6 +3,7 @@ import { SettingsError } from '../base/settings/flag-values.ts';
 import { explanationOf } from '../operations/runtime/start-failure.ts';
 import { BackupRefused } from '../store/backup/refusal.ts';
 import { EmbeddedPostgresError } from '../store/pg/embedded/embedded-error.ts';
+import { StorageError } from './storage/storage.ts';
 
 export interface Failure {
   code: string;
@@ -14,6 +15,8 @@ export interface Failure {
 export function describeFailure(error: unknown): Failure {
   if (error instanceof BackupRefused)
     return { code: error.code, title: error.message, detail: error.why, remedy: error.remedy };
+  if (error instanceof StorageError)
+    return { code: error.code, title: error.title, detail: error.why, remedy: error.remedy };
   if (error instanceof EmbeddedPostgresError)
     return { code: error.code, title: error.message, detail: null, remedy: error.remedy };
   if (error instanceof SettingsError)

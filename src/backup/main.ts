@@ -12,6 +12,7 @@ import { describeFailure } from './failure.ts';
 import { type BackupOptions, readOptions } from './options.ts';
 import { openKeyFile, verifyBackup } from './read-backup.ts';
 import { moveDatabase, restoreBackup } from './restore.ts';
+import { openStorage } from './storage/open-place.ts';
 import { takeBackup } from './take-backup.ts';
 
 const exitCodes = { usage: 2, refused: 4, failed: 1, interrupted: 130 };
@@ -23,6 +24,11 @@ function print(json: boolean, document: object, lines: string[]): void {
   process.stdout.write(json ? `${JSON.stringify(document)}\n` : `${lines.map(printableText).join('\n')}\n`);
 }
 
+const exit = () => process.exit(exitCodes.interrupted);
+
+/** Ends the program early. An upload is aborted first; a second signal does not wait for that. */
+let endEarly: () => void = exit;
+
 const total = (tables: Record<string, number>): number => Object.values(tables).reduce((a, b) => a + b, 0);
 
 async function backUp(options: BackupOptions & { command: 'backup' }): Promise<void> {
@@ -33,7 +39,18 @@ async function backUp(options: BackupOptions & { command: 'backup' }): Promise<v
     if (isNew && !options.may_create_key) openKeyFile(options.key_file);
     const key_ring = openKeyRing(options.key_file, systemClock);
     if (isNew) say(`Created the key file ${options.key_file}. Keep a copy of it away from this host.`);
-    const taken = await takeBackup({ url: source.url, to: options.to, keep: options.keep, key_ring });
+    const interruption = new AbortController();
+    endEarly = () => {
+      endEarly = exit;
+      interruption.abort();
+    };
+    const { to, s3_endpoint, keep } = options;
+    const { signal } = interruption;
+    const taken = await takeBackup({ url: source.url, to, s3_endpoint, keep, key_ring, signal }).catch((error) => {
+      if (signal.aborted) return exit();
+      throw error;
+    });
+    endEarly = exit;
     print(options.json, taken, [
       `${taken.file}: ${taken.rows} rows of ${taken.tables} tables, ${taken.bytes} bytes, as of ${taken.taken_at}`,
       ...taken.deleted.map((path) => `deleted ${path}`),
@@ -45,16 +62,24 @@ async function backUp(options: BackupOptions & { command: 'backup' }): Promise<v
 }
 
 async function verify(options: BackupOptions & { command: 'verify' }): Promise<void> {
-  const { header, tables, rows } = await verifyBackup(options.file, openKeyFile(options.key_file));
+  const { file, s3_endpoint } = options;
+  const { header, tables, rows } = await verifyBackup(file, openKeyFile(options.key_file), s3_endpoint);
   print(options.json, { header, tables, rows }, [
-    `${options.file} is whole: ${rows} rows of ${Object.keys(tables).length} tables`,
+    `${file} is whole: ${rows} rows of ${Object.keys(tables).length} tables`,
     `${header.backup_id} of ${header.installation_id}, taken ${header.taken_at} by Slipway ${header.slipway_version}`,
   ]);
 }
 
+async function list(options: BackupOptions & { command: 'list' }): Promise<void> {
+  const storage = await openStorage(options.place, options.s3_endpoint);
+  const backups = (await storage.list()).map(storage.pathOf);
+  print(options.json, { backups }, backups.length > 0 ? backups : [`No backups in ${options.place}`]);
+}
+
 async function restore(options: BackupOptions & { command: 'restore' }): Promise<void> {
-  const { file, into } = options;
-  const { header, rows } = await restoreBackup({ file, into, keys: openKeyFile(options.key_file), log: say });
+  const { file, s3_endpoint, into } = options;
+  const keys = openKeyFile(options.key_file);
+  const { header, rows } = await restoreBackup({ file, s3_endpoint, into, keys, log: say });
   const where = into.url === null ? into.data_dir : withoutPassword(into.url);
   print(options.json, { header, rows }, [
     `${rows} rows of ${header.installation_id}, as of ${header.taken_at}, are in ${where}`,
@@ -82,13 +107,13 @@ async function run(): Promise<void> {
   if (options.command === 'help') process.stdout.write(options.usage);
   else if (options.command === 'backup') await backUp(options);
   else if (options.command === 'verify') await verify(options);
+  else if (options.command === 'list') await list(options);
   else if (options.command === 'restore') await restore(options);
   else await move(options);
 }
 
 // An exit stops an embedded database that this program started, and removes its draft.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-  process.on(signal, () => process.exit(exitCodes.interrupted));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => endEarly());
 
 run().catch((error: unknown) => {
   const failure = describeFailure(error);

@@ -1,7 +1,7 @@
 /** Reads the command lines of `slipway backup`, `restore` and `move-database`. */
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { databaseUrlFrom, SettingsError } from '../base/settings/flag-values.ts';
+import { databaseUrlFrom, SettingsError, s3EndpointOf } from '../base/settings/flag-values.ts';
 
 /** A database by its URL, or the embedded one of a data directory. */
 export interface DatabasePlace {
@@ -18,12 +18,14 @@ export type BackupOptions =
       command: 'backup';
       from: DatabasePlace;
       to: string;
+      s3_endpoint: string | null;
       keep: number | null;
       key_file: string;
       may_create_key: boolean;
     })
-  | (Shared & { command: 'verify'; file: string; key_file: string })
-  | (Shared & { command: 'restore'; file: string; into: DatabasePlace; key_file: string })
+  | (Shared & { command: 'verify'; file: string; s3_endpoint: string | null; key_file: string })
+  | (Shared & { command: 'list'; place: string; s3_endpoint: string | null })
+  | (Shared & { command: 'restore'; file: string; s3_endpoint: string | null; into: DatabasePlace; key_file: string })
   | (Shared & { command: 'move-database'; from: string; to: string })
   | { command: 'help'; usage: string };
 
@@ -31,23 +33,32 @@ const keyFileHelp =
   '  --key-file FILE   the key file of the server; default: keys.json in the data directory; SLIPWAY_KEY_FILE\n';
 const dataDirHelp = '  --data-dir DIR    the data directory of the server (default .slipway); SLIPWAY_DATA_DIR\n';
 const jsonHelp = '  --json            print one JSON document\n';
+const endpointHelp = `  --s3-endpoint URL
+                    the endpoint of an S3-compatible store; SLIPWAY_S3_ENDPOINT, AWS_ENDPOINT_URL
+`;
+const bucketHelp = `A place may be in a bucket of S3 or of a compatible store: s3://BUCKET/PREFIX, or
+s3://BUCKET/PREFIX/NAME.slipway-backup for one backup. Region and credentials come from the environment, as for
+other programs of AWS: AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or a role of the machine.
+`;
 /** Every account of the host can read a command line, so a password belongs in the variable. */
 const targetVariable = 'SLIPWAY_TARGET_DATABASE_URL';
 
 export const backupUsage = `Usage: slipway backup [options]
-       slipway backup verify FILE [--key-file FILE] [--data-dir DIR]
+       slipway backup verify FILE [--key-file FILE] [--data-dir DIR] [--s3-endpoint URL]
+       slipway backup list [PLACE] [--s3-endpoint URL]
 
 Writes an encrypted copy of the whole database while the server runs.
 
   --to PLACE        a new file, or a directory (default: here)
-  --keep N          then delete all but the newest N backups of this installation in the directory
-  --database-url URL
+  --keep N          then delete all but the newest N backups of this installation there
+${endpointHelp}  --database-url URL
                     PostgreSQL, as the owner of the tables; SLIPWAY_OWNER_DATABASE_URL, SLIPWAY_DATABASE_URL
 ${dataDirHelp}${keyFileHelp}${jsonHelp}
 The key file is not in the backup, and no backup can be read without it: keep a copy of it elsewhere.
 If --key-file names a missing file, it is created with a new key.
-verify reads a backup to its end and writes nothing.
-`;
+verify reads a backup to its end and writes nothing. list prints the backups of a directory (default: here).
+
+${bucketHelp}`;
 
 export const restoreUsage = `Usage: slipway restore FILE --database-url URL | --data-dir DIR [options]
 
@@ -56,7 +67,10 @@ Reads a backup to its end, then loads it into an empty database.
   --database-url URL
                     an empty PostgreSQL database, as its owner; ${targetVariable}
   --data-dir DIR    a data directory without a database, instead of --database-url
-${keyFileHelp}${jsonHelp}`;
+${endpointHelp}${keyFileHelp}${jsonHelp}
+FILE may be in a bucket of S3 or of a compatible store: s3://BUCKET/PREFIX/NAME.slipway-backup. Region and credentials
+come from the environment: see slipway backup --help.
+`;
 
 export const moveUsage = `Usage: slipway move-database [--to URL] [--data-dir DIR]
 
@@ -76,14 +90,16 @@ const flags = {
   'data-dir': { type: 'string' },
   'key-file': { type: 'string' },
   keep: { type: 'string' },
+  's3-endpoint': { type: 'string' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const;
 
 const flagsByCommand: Record<string, (keyof typeof flags)[]> = {
-  backup: ['to', 'keep', 'database-url', 'data-dir', 'key-file', 'json', 'help'],
-  verify: ['data-dir', 'key-file', 'json', 'help'],
-  restore: ['database-url', 'data-dir', 'key-file', 'json', 'help'],
+  backup: ['to', 'keep', 's3-endpoint', 'database-url', 'data-dir', 'key-file', 'json', 'help'],
+  verify: ['s3-endpoint', 'data-dir', 'key-file', 'json', 'help'],
+  list: ['s3-endpoint', 'json', 'help'],
+  restore: ['s3-endpoint', 'database-url', 'data-dir', 'key-file', 'json', 'help'],
   'move-database': ['to', 'data-dir', 'json', 'help'],
 };
 
@@ -108,9 +124,10 @@ export function readOptions(words: string[], env: Record<string, string | undefi
   const [program = '', ...rest] = words;
   const usage = usages[program];
   if (usage === undefined) throw new SettingsError(`${program} is not backup, restore or move-database`);
-  const isVerify = program === 'backup' && rest[0] === 'verify';
-  const command = isVerify ? 'verify' : program;
-  const { values, positionals } = parse(isVerify ? rest.slice(1) : rest, flagsByCommand[command] ?? []);
+  const [subcommand = ''] = rest;
+  const isSubcommand = program === 'backup' && ['verify', 'list'].includes(subcommand);
+  const command = isSubcommand ? subcommand : program;
+  const { values, positionals } = parse(isSubcommand ? rest.slice(1) : rest, flagsByCommand[command] ?? []);
   if (values.help) return { command: 'help', usage };
   const data_dir = resolve(values['data-dir'] ?? (env.SLIPWAY_DATA_DIR || '.slipway'));
   const key_file = values['key-file'] ?? (env.SLIPWAY_KEY_FILE || join(data_dir, 'keys.json'));
@@ -127,13 +144,24 @@ export function readOptions(words: string[], env: Record<string, string | undefi
     if (others.length > 0) throw new SettingsError(`unexpected argument ${others[0]}`);
     return file;
   };
-  if (command === 'verify') return { ...shared, command, file: readFileArgument(), key_file };
+  const endpointOf = (place: string) =>
+    s3EndpointOf(place, values['s3-endpoint'] ?? (env.SLIPWAY_S3_ENDPOINT || null), env);
+  if (command === 'list') {
+    const [place = '.', ...others] = positionals;
+    if (others.length > 0) throw new SettingsError(`unexpected argument ${others[0]}`);
+    return { ...shared, command, place, s3_endpoint: endpointOf(place) };
+  }
+  if (command === 'verify') {
+    const file = readFileArgument();
+    return { ...shared, command, file, s3_endpoint: endpointOf(file), key_file };
+  }
   if (command === 'restore') {
     // Not from the variables of the server, which name a database in use.
     const url = readUrl(env[targetVariable]);
     if (url === null && values['data-dir'] === undefined)
       throw new SettingsError(`name the empty database with --database-url, ${targetVariable} or --data-dir`);
-    return { ...shared, command, file: readFileArgument(), into: { url, data_dir }, key_file };
+    const file = readFileArgument();
+    return { ...shared, command, file, s3_endpoint: endpointOf(file), into: { url, data_dir }, key_file };
   }
   if (positionals.length > 0) throw new SettingsError(`unexpected argument ${positionals[0]}`);
   if (command === 'move-database') {
@@ -141,11 +169,13 @@ export function readOptions(words: string[], env: Record<string, string | undefi
     if (to === null) throw new SettingsError(`name the empty database with --to or ${targetVariable}`);
     return { ...shared, command, from: data_dir, to };
   }
+  const to = values.to ?? '.';
   return {
     ...shared,
     command: 'backup',
     from: { url: readUrl(env.SLIPWAY_OWNER_DATABASE_URL || env.SLIPWAY_DATABASE_URL), data_dir },
-    to: values.to ?? '.',
+    to,
+    s3_endpoint: endpointOf(to),
     keep: parseKeep(values.keep),
     key_file,
     may_create_key: values['key-file'] !== undefined,

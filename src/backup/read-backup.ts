@@ -7,7 +7,8 @@ import { SettingsError } from '../base/settings/flag-values.ts';
 import { type BackupRecord, decodeRecords } from '../store/backup/records.ts';
 import { damagedError } from '../store/backup/refusal.ts';
 import { type BackupHeader, openFile } from '../store/backup/sealed-file.ts';
-import { listBackups, readChunks } from './backup-files.ts';
+import { listBackupsOf } from './retention.ts';
+import { openNamedPlace, openStorage } from './storage/open-place.ts';
 
 export interface KeyFile {
   path: string;
@@ -32,8 +33,10 @@ export interface OpenBackup {
   close(): Promise<void>;
 }
 
-export async function openBackup(path: string, keys: KeyFile): Promise<OpenBackup> {
-  const { header, content, close } = await openFile(readChunks(path));
+/** `s3_endpoint` is null for AWS. */
+export async function openBackup(path: string, keys: KeyFile, s3_endpoint: string | null = null): Promise<OpenBackup> {
+  const { storage, name } = await openNamedPlace(path, s3_endpoint);
+  const { header, content, close } = await openFile(storage.read(name));
   return {
     header,
     close,
@@ -60,12 +63,13 @@ const maxAheadMs = 3_600_000;
  * backups dated in the future: a clock that was wrong once must not stop backups until then.
  */
 export async function readNewestBackup(
-  directory: string,
+  { to, s3_endpoint }: { to: string; s3_endpoint: string | null },
   { installation_id, nowMs }: { installation_id: string; nowMs: number },
 ): Promise<Date | undefined> {
-  for (const path of (await listBackups(directory, installation_id)).toReversed()) {
+  const storage = await openStorage(to, s3_endpoint);
+  for (const name of (await listBackupsOf(storage, installation_id)).toReversed()) {
     try {
-      const { header, close } = await openFile(readChunks(path));
+      const { header, close } = await openFile(storage.read(name));
       await close();
       const takenMs = Date.parse(header.taken_at);
       if (takenMs <= nowMs + maxAheadMs) return moment(takenMs);
@@ -85,8 +89,12 @@ export interface VerifiedBackup {
 }
 
 /** Reads the whole file, and writes nothing. */
-export async function verifyBackup(path: string, keys: KeyFile): Promise<VerifiedBackup> {
-  const { header, records } = await openBackup(path, keys);
+export async function verifyBackup(
+  path: string,
+  keys: KeyFile,
+  s3_endpoint: string | null = null,
+): Promise<VerifiedBackup> {
+  const { header, records } = await openBackup(path, keys, s3_endpoint);
   let tables: Record<string, number> = {};
   for await (const record of records()) if (record.kind === 'end') ({ tables } = record);
   return { header, tables, rows: Object.values(tables).reduce((a, b) => a + b, 0) };

@@ -11,19 +11,27 @@ import { type KeyFile, openBackup, type VerifiedBackup, verifyBackup } from './r
 
 export interface RestoreOptions {
   file: string;
+  /** Null for AWS. */
+  s3_endpoint?: string | null;
   into: DatabasePlace;
   keys: KeyFile;
   log(line: string): void;
 }
 
 /** Reads the file twice, so that a damaged one changes nothing. */
-export async function restoreBackup({ file, into, keys, log }: RestoreOptions): Promise<VerifiedBackup> {
-  const verified = await verifyBackup(file, keys);
+export async function restoreBackup({
+  file,
+  s3_endpoint = null,
+  into,
+  keys,
+  log,
+}: RestoreOptions): Promise<VerifiedBackup> {
+  const verified = await verifyBackup(file, keys, s3_endpoint);
   const { header } = verified;
   await refuseNewerSchema(header, dbosSchema);
   const target = await openTarget(into, log);
   try {
-    const backup = await openBackup(file, keys);
+    const backup = await openBackup(file, keys, s3_endpoint);
     try {
       await loadDatabase({
         url: target.url,

@@ -1,4 +1,4 @@
-/** Takes a backup: records of the database, compressed, encrypted, into a file. */
+/** Takes a backup: records of the database, compressed, encrypted, into a file or a bucket. */
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { systemClock } from '../base/clock.ts';
@@ -11,7 +11,9 @@ import { readDatabase } from '../store/backup/read-database.ts';
 import type { BackupRecord, End } from '../store/backup/records.ts';
 import { encodeRecords } from '../store/backup/records.ts';
 import { type NewHeader, sealFile } from '../store/backup/sealed-file.ts';
-import { backupName, chooseFile, pruneBackups, removeAbandonedDrafts, writeWhole } from './backup-files.ts';
+import { pruneBackups } from './retention.ts';
+import { openPlace } from './storage/open-place.ts';
+import { backupName, isBackupOf } from './storage/storage.ts';
 
 export interface TakenBackup {
   backup_id: string;
@@ -22,7 +24,7 @@ export interface TakenBackup {
   rows: number;
   /** The key that opens it. */
   kid: string;
-  /** Old backups, and drafts of backups that were killed. */
+  /** Old backups, and what killed backups left behind. */
   deleted: string[];
 }
 
@@ -35,9 +37,11 @@ function compress(bytes: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
 
 export interface TakeBackupOptions {
   url: string;
-  /** A new file or a directory. */
+  /** A new file or a directory, or a new object or a prefix in a bucket. */
   to: string;
-  /** How many backups stay in the directory. Null for all. */
+  /** Null for AWS. */
+  s3_endpoint?: string | null;
+  /** How many backups stay there. Null for all. */
   keep: number | null;
   key_ring: KeyRing;
   /** Aborts the backup; no file remains. */
@@ -46,7 +50,8 @@ export interface TakeBackupOptions {
 }
 
 export async function takeBackup(options: TakeBackupOptions): Promise<TakenBackup> {
-  const { url, to, keep, key_ring, signal, limits } = options;
+  const { url, to, s3_endpoint = null, keep, key_ring, signal, limits } = options;
+  const { storage, name: givenName } = await openPlace(to, s3_endpoint);
   const snapshot = await readDatabase(url, dbosSchema, limits);
   // The running statement then fails.
   const stop = () => void snapshot.close();
@@ -63,21 +68,23 @@ export async function takeBackup(options: TakeBackupOptions): Promise<TakenBacku
         yield record;
       }
     }
-    const file = await chooseFile(to, backupName(facts));
+    const name = givenName ?? backupName(facts);
     const { installation_id } = facts;
-    const drafts = await removeAbandonedDrafts(file, { installation_id, nowMs: systemClock.nowMs() });
-    const bytes = await writeWhole(file, sealFile(compress(encodeRecords(watchEnd())), { header, key }));
+    const isOurs = (other: string) => other === name || isBackupOf(other, installation_id);
+    const abandoned = await storage.removeAbandoned(isOurs, systemClock.nowMs());
+    const sealed = sealFile(compress(encodeRecords(watchEnd())), { header, key });
+    const bytes = await storage.write(name, sealed, signal);
     const tables = end?.tables ?? {};
-    const deleted = keep === null ? [] : await pruneBackups(file, { installation_id, keep });
+    const deleted = keep === null ? [] : await pruneBackups(storage, name, { installation_id, keep });
     return {
       backup_id: header.backup_id,
-      file,
+      file: storage.pathOf(name),
       taken_at: facts.taken_at,
       bytes,
       tables: Object.keys(tables).length,
       rows: sum(tables),
       kid: key.kid,
-      deleted: [...drafts, ...deleted],
+      deleted: [...abandoned, ...deleted],
     };
   } finally {
     signal?.removeEventListener('abort', stop);

@@ -38,7 +38,7 @@ afterEach(async () => {
 /** Backups carry the time of PostgreSQL, so the virtual clock begins at the time of this host. */
 function begin({ to = directory, keep = 2, clock = virtualClock(systemClock.nowMs()) } = {}) {
   const backups = scheduleBackups({
-    schedule: { to, every_seconds, keep },
+    schedule: { to, s3_endpoint: null, every_seconds, keep },
     url: database.url,
     installation_id: 'slipway-test',
     key_ring,

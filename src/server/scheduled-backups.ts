@@ -1,5 +1,5 @@
 /**
- * Takes backups on a schedule. The newest backup in the directory says when the next one is due, so
+ * Takes backups on a schedule. The newest backup there says when the next one is due, so
  * a restart does not take one too early.
  */
 import { readNewestBackup } from '../backup/read-backup.ts';
@@ -43,7 +43,7 @@ export function scheduleBackups({
   isPaused = () => false,
   ...source
 }: ScheduleOptions): ScheduledBackups {
-  const { to, every_seconds, keep } = schedule;
+  const { every_seconds, ...place } = schedule;
   const everyMs = every_seconds * 1000;
   const stopping = new AbortController();
   const beganMs = clock.nowMs();
@@ -53,10 +53,10 @@ export function scheduleBackups({
 
   async function takeIfDue(): Promise<void> {
     const startedMs = clock.nowMs();
-    const newest = await readNewestBackup(to, { installation_id: source.installation_id, nowMs: startedMs });
+    const newest = await readNewestBackup(schedule, { installation_id: source.installation_id, nowMs: startedMs });
     newestMs = newest?.getTime() ?? null;
     if (newest && clock.nowMs() < dueMs()) return;
-    const { deleted, ...taken } = await takeBackup({ ...source, to, keep, signal: stopping.signal });
+    const { deleted, ...taken } = await takeBackup({ ...source, ...place, signal: stopping.signal });
     // `taken_at` is the time of the database, whose clock may be ahead.
     newestMs = startedMs;
     log.info({ ...taken, deleted: deleted.length }, 'backup taken');
@@ -66,13 +66,13 @@ export function scheduleBackups({
     while (!stopping.signal.aborted) {
       let waitMs = Math.min(maxRetryMs, everyMs);
       try {
-        // Replicas may share the directory. The next one in turn finds the backup of the last one.
+        // Replicas may share the place. The next one in turn finds the backup of the last one.
         const hadTurn = !isPaused() && (await runInBackupTurn(source.url, takeIfDue));
         isFailing = false;
         waitMs = hadTurn ? Math.max(0, dueMs() - clock.nowMs()) : Math.min(turnRetryMs, everyMs);
       } catch (error) {
         isFailing = true;
-        if (!stopping.signal.aborted) log.error({ error, to }, 'the backup failed; trying again');
+        if (!stopping.signal.aborted) log.error({ error, to: schedule.to }, 'the backup failed; trying again');
       }
       await pause(clock, waitMs, stopping.signal);
     }

@@ -3,16 +3,15 @@
  * test kills our server during each launch. moto ignores client tokens, so only the server's own
  * records and lookups prevent a second launch.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { tagNames } from '../../src/drivers/ec2/tags.ts';
 import { waitForStatus } from '../support/allocations.ts';
 import { type DatabaseConnection, openDatabaseConnection } from '../support/database-connection.ts';
 import { accountSecrets, region } from '../support/ec2/ec2-fixture.ts';
-import { freePort } from '../support/free-port.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
+import { type Moto, startMoto } from './support/moto.ts';
 import { share, withOutsider } from './support/outsider.ts';
 
 /** An image that moto knows. moto runs no software, so the machine never registers. */
@@ -22,8 +21,8 @@ const rounds = share(1, 3);
 /** The new server resumes the operation only after the lease of the killed server has ended. */
 const patience = { seconds: 120 };
 
-withOutsider('moto', ({ python, env }) => {
-  let moto: ChildProcess;
+withOutsider('moto', (outsider) => {
+  let moto: Moto;
   let ec2: EC2Client;
   let firstServer: SpawnedServer;
   let server: SpawnedServer;
@@ -42,20 +41,10 @@ withOutsider('moto', ({ python, env }) => {
   };
 
   beforeAll(async () => {
-    const port = await freePort();
-    const endpoint = `http://127.0.0.1:${port}`;
-    moto = spawn(python, ['-m', 'moto.server', '-H', '127.0.0.1', '-p', String(port)], {
-      env: { ...process.env, ...env },
-      stdio: 'ignore',
-    });
+    moto = await startMoto(outsider);
+    const { endpoint } = moto;
     const [accessKeyId, secretAccessKey] = [accountSecrets.AWS_ACCESS_KEY_ID, accountSecrets.AWS_SECRET_ACCESS_KEY];
     ec2 = new EC2Client({ endpoint, region, credentials: { accessKeyId, secretAccessKey } });
-    await until('moto to answer', () =>
-      fetch(endpoint).then(
-        () => true,
-        () => undefined,
-      ),
-    );
     serverEnv.SLIPWAY_EC2_ENDPOINT = endpoint;
     await startServer();
     db = await openDatabaseConnection(server.database_url);
@@ -69,7 +58,7 @@ withOutsider('moto', ({ python, env }) => {
     for (const each of startedServers) if (each !== firstServer) await each.stop();
     await firstServer?.stop();
     ec2?.destroy();
-    moto?.kill('SIGKILL');
+    moto?.stop();
   });
 
   /** Returns the EC2 states of all machines ever launched for this node. */

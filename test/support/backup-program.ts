@@ -1,7 +1,7 @@
 /** Runs `slipway backup`, `restore` and `move-database` as an operator does. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { spawnProgram } from './server.ts';
+import { type SpawnedProgram, spawnProgram } from './server.ts';
 import { until } from './until.ts';
 
 const program = join(import.meta.dirname, '../../src/backup/main.ts');
@@ -22,14 +22,22 @@ const settings = [
   'SLIPWAY_TARGET_DATABASE_URL',
   'SLIPWAY_DATA_DIR',
   'SLIPWAY_KEY_FILE',
+  'SLIPWAY_S3_ENDPOINT',
+  'AWS_ENDPOINT_URL',
+  'AWS_ENDPOINT_URL_S3',
 ];
 
 export const runBackupProgram = (...words: string[]): Promise<BackupRun> => runBackupProgramWith({}, ...words);
 
+/** Starts the program with these variables of the environment, and does not wait. */
+export function spawnBackupProgram(variables: Record<string, string>, ...words: string[]): SpawnedProgram {
+  const env = { ...Object.fromEntries(settings.map((name) => [name, ''])), ...variables };
+  return spawnProgram([...words, '--json'], { program, env });
+}
+
 /** With these variables of the environment. */
 export async function runBackupProgramWith(variables: Record<string, string>, ...words: string[]): Promise<BackupRun> {
-  const env = { ...Object.fromEntries(settings.map((name) => [name, ''])), ...variables };
-  const run = spawnProgram([...words, '--json'], { program, env });
+  const run = spawnBackupProgram(variables, ...words);
   let peak_bytes = 0;
   let hasEnded = false;
   const ended = run.ended.then((code) => {

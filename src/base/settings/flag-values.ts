@@ -105,9 +105,48 @@ export function drainSecondsFrom(given: string | null, database_url: string | nu
   return seconds;
 }
 
+export interface S3Address {
+  bucket: string;
+  /** A prefix, or the name of an object; may be empty. */
+  key: string;
+}
+
+const s3Scheme = /^s3:/i;
+const s3Shape = /^s3:\/\/(?<bucket>[a-z0-9][a-z0-9._-]{1,61}[a-z0-9])(?:\/+(?<key>.*))?$/i;
+
+export const isS3Url = (place: string): boolean => s3Scheme.test(place);
+
+/** Does not repeat the value, which may contain credentials. */
+export function s3AddressFrom(place: string): S3Address {
+  const { bucket, key = '' } = s3Shape.exec(place)?.groups ?? {};
+  if (bucket === undefined)
+    throw new SettingsError(
+      'a place in a bucket must be like s3://BUCKET/PREFIX; its credentials belong in the environment',
+    );
+  return { bucket, key };
+}
+
+/** Null for AWS, and for a place that is not in a bucket. Throws if the place is malformed. */
+export function s3EndpointOf(
+  place: string,
+  given: string | null,
+  environment: Record<string, string | undefined>,
+): string | null {
+  if (!isS3Url(place)) return null;
+  s3AddressFrom(place);
+  const endpoint = given || environment.AWS_ENDPOINT_URL_S3 || environment.AWS_ENDPOINT_URL || null;
+  if (endpoint === null) return null;
+  const url = URL.parse(endpoint);
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '')
+    throw new SettingsError('--s3-endpoint or AWS_ENDPOINT_URL must be an http or https URL without credentials');
+  return endpoint;
+}
+
 export interface BackupSchedule {
-  /** The directory of the backups. */
+  /** A directory or `s3://BUCKET/PREFIX`. */
   to: string;
+  /** Null for AWS. */
+  s3_endpoint: string | null;
   every_seconds: number;
   /** How many backups stay there. */
   keep: number;
@@ -115,14 +154,14 @@ export interface BackupSchedule {
 
 const minBackupSeconds = 60;
 
-/** Null without a directory. */
+/** Null without a place. */
 export function backupScheduleFrom(
-  to: string | null,
-  every: string | null,
-  keep: string | null,
+  { to, endpoint, every, keep }: Record<'to' | 'endpoint' | 'every' | 'keep', string | null>,
+  environment: Record<string, string | undefined>,
 ): BackupSchedule | null {
   if (to === null) return null;
-  const schedule = { to, every_seconds: Number(every), keep: Number(keep) };
+  const s3_endpoint = s3EndpointOf(to, endpoint, environment);
+  const schedule = { to, s3_endpoint, every_seconds: Number(every), keep: Number(keep) };
   if (!Number.isFinite(schedule.every_seconds) || schedule.every_seconds < minBackupSeconds)
     throw new SettingsError(`--backup-every-seconds must be a number from ${minBackupSeconds}, not ${every}`);
   if (!Number.isInteger(schedule.keep) || schedule.keep < 1)

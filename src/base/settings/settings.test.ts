@@ -26,10 +26,35 @@ test('accepts a database URL with several servers and refuses an unknown target,
   expect(refused).not.toThrow(/hidden/);
 });
 
+test('schedules backups in a bucket, and does not repeat credentials that have no place there', () => {
+  const read = (to: string, environment: Record<string, string> = {}, ...flags: string[]) =>
+    readSettings(['--backup-to', to, ...flags], environment).backups;
+  expect(read('s3://backups')).toMatchObject({ to: 's3://backups', s3_endpoint: null });
+  const environment = { AWS_ENDPOINT_URL: 'http://all:9000', AWS_ENDPOINT_URL_S3: 'http://s3:9000' };
+  expect(read('s3://backups/a b/c', environment)).toMatchObject({ s3_endpoint: 'http://s3:9000' });
+  const flags = ['--s3-endpoint', 'https://minio:9000'];
+  expect(read('S3://backups/a', environment, ...flags)).toMatchObject({ s3_endpoint: 'https://minio:9000' });
+  for (const [to, endpoint] of [
+    ['s3://key:hunter2@backups/a', ''],
+    ['s3:/hunter2', ''],
+    ['s3://', ''],
+    ['s3://backups', 'http://key:hunter2@minio'],
+    ['s3://backups', 'hunter2'],
+  ] as const) {
+    expect(() => read(to, { AWS_ENDPOINT_URL: endpoint })).toThrow(SettingsError);
+    expect(() => read(to, { AWS_ENDPOINT_URL: endpoint })).not.toThrow(/hunter2/);
+  }
+});
+
 test('schedules backups only with a directory, and refuses times and numbers that are too small', () => {
   expect(readSettings(['--backup-keep', '3'], {}).backups).toBeNull();
   const flags = ['--backup-to', '/backups', '--backup-every-seconds', '3600'];
-  expect(readSettings(flags, {}).backups).toEqual({ to: '/backups', every_seconds: 3600, keep: 14 });
+  expect(readSettings(flags, { AWS_ENDPOINT_URL: 'not a URL' }).backups).toEqual({
+    to: '/backups',
+    s3_endpoint: null,
+    every_seconds: 3600,
+    keep: 14,
+  });
   for (const bad of [
     '--backup-every-seconds=59',
     '--backup-every-seconds=daily',

@@ -235,10 +235,14 @@ export const serverFlags: Record<string, Flag> = {
   },
   'backup-to': {
     type: 'string',
-    says: 'directory of scheduled backups; if replicas share it, one of them takes each backup; see slipway backup --help',
+    says: 'directory of scheduled backups, or s3://BUCKET/PREFIX; if replicas share it, one of them takes each backup; see slipway backup --help',
   },
   'backup-every-seconds': { type: 'string', value: '86400', says: 'time between two scheduled backups' },
-  'backup-keep': { type: 'string', value: '14', says: 'how many scheduled backups stay in the directory' },
+  'backup-keep': { type: 'string', value: '14', says: 'how many scheduled backups stay there' },
+  's3-endpoint': {
+    type: 'string',
+    says: 'endpoint of the S3-compatible store that keeps scheduled backups; also AWS_ENDPOINT_URL',
+  },
   'log-level': { type: 'string', value: 'warn', says: 'trace, debug, info, warn, error or silent' },
 };
 
@@ -325,7 +329,15 @@ export function readSettings(argv: string[], environment: Record<string, string 
     task_key_overlap_seconds: positive('task-key-overlap-seconds'),
     drain_seconds: drainSecondsFrom(text('drain-seconds'), database_url),
     restored: isSet('restored'),
-    backups: backupScheduleFrom(text('backup-to'), text('backup-every-seconds'), text('backup-keep')),
+    backups: backupScheduleFrom(
+      {
+        to: text('backup-to'),
+        endpoint: text('s3-endpoint'),
+        every: text('backup-every-seconds'),
+        keep: text('backup-keep'),
+      },
+      environment,
+    ),
     log_level: levelFrom(text('log-level') ?? 'warn'),
     otlp_endpoint: httpUrlFrom('otlp-endpoint', text('otlp-endpoint')),
     otlp_logs_endpoint: httpUrlFrom('otlp-logs-endpoint', text('otlp-logs-endpoint')),

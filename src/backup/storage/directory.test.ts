@@ -3,8 +3,9 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { systemClock } from '../base/clock.ts';
-import { removeAbandonedDrafts } from './backup-files.ts';
+import { systemClock } from '../../base/clock.ts';
+import { openDirectory } from './directory.ts';
+import { isBackupOf } from './storage.ts';
 
 let directory: string;
 beforeEach(async () => {
@@ -38,7 +39,8 @@ test('deletes drafts of this installation and of the same file, a day after thei
     ['.bashrc', 30 * day],
   ] as const;
   for (const [name, age] of others) await place(name, age);
-  const options = { installation_id: 'slipway-1', nowMs: systemClock.nowMs() };
-  expect((await removeAbandonedDrafts(join(directory, 'by-hand'), options)).sort()).toEqual(abandoned);
+  const isOurs = (name: string) => name === 'by-hand' || isBackupOf(name, 'slipway-1');
+  const removed = await openDirectory(directory).removeAbandoned(isOurs, systemClock.nowMs());
+  expect(removed.sort()).toEqual(abandoned);
   expect((await readdir(directory)).sort()).toEqual(others.map(([name]) => name).sort());
 });
