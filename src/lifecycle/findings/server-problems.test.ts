@@ -58,6 +58,11 @@ test.each<[string, Partial<ServerFacts>, string]>([
     'it ends at 2026-01-23T00:00:00.000Z',
   ],
   [
+    'certificate_expired',
+    { certificate: { starts_at: later(-60 * day), ends_at: at } },
+    'it ended at 2026-01-10T00:00:00.000Z',
+  ],
+  [
     'backup_old',
     { backup: { last_at: later(-2 * day - 1), due_at: later(-day - 1), every_seconds: day, is_failing: false } },
     'the last one is of 2026-01-07T23:59:59.000Z; the next was due at 2026-01-08T23:59:59.000Z',

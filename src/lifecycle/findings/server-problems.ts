@@ -60,6 +60,7 @@ export type ServerProblem =
   | { code: 'files_low'; used: number; limit: number }
   | { code: 'memory_low'; used: number; limit: number }
   | { code: 'certificate_ending'; ends_at: string }
+  | { code: 'certificate_expired'; ends_at: string }
   | { code: 'backup_old'; last_at: string | null; due_at: string }
   | { code: 'tail_behind'; seconds: number }
   | { code: 'sweep_failing'; sweep: string; error: string }
@@ -117,7 +118,10 @@ export function findServerProblems(facts: ServerFacts): ServerProblem[] {
   if (files && files.used >= serverLimits.files_share * files.limit) problems.push({ code: 'files_low', ...files });
   if (heap.used >= serverLimits.heap_share * heap.limit) problems.push({ code: 'memory_low', ...heap });
   if (certificate && isCertificateEnding(certificate, at))
-    problems.push({ code: 'certificate_ending', ends_at: certificate.ends_at.toISOString() });
+    problems.push({
+      code: certificate.ends_at > at ? 'certificate_ending' : 'certificate_expired',
+      ends_at: certificate.ends_at.toISOString(),
+    });
   if (backup && isBackupOld(backup, at))
     problems.push({
       code: 'backup_old',
@@ -181,6 +185,12 @@ export const serverProblemCatalogue: Record<ServerProblemCode, { title: string; 
       owner: 'operator',
       remedy: 'Renew the files of --tls-cert and --tls-key. They are read again without a restart.',
     },
+    certificate_expired: {
+      title: 'The certificate has expired',
+      owner: 'operator',
+      remedy:
+        'Renew the files of --tls-cert and --tls-key. They are read again without a restart. Until then agents and people are refused.',
+    },
     backup_old: {
       title: 'There is no recent backup',
       owner: 'operator',
@@ -233,6 +243,8 @@ export function serverProblemSays(problem: ServerProblem): string {
       return `${Math.round((100 * problem.used) / problem.limit)} % of the heap of ${formatSize(problem.limit)} are in use`;
     case 'certificate_ending':
       return `it ends at ${problem.ends_at}`;
+    case 'certificate_expired':
+      return `it ended at ${problem.ends_at}`;
     case 'backup_old':
       return problem.last_at === null
         ? `none has been taken; the first was due at ${problem.due_at}`
