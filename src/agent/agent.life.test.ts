@@ -32,7 +32,7 @@ describe('start', () => {
     server.interval_seconds = 600;
     const agent = start({
       setup: 'echo from setup',
-      command: ['/bin/sh', '-c', 'echo "tag $SLIPWAY_NODE_INSTANCE_ID $GREETING"; sleep 60'],
+      command: ['/bin/sh', '-c', 'echo "tag $SLIPWAY_NODE_INSTANCE_ID $GREETING $SLIPWAY_OTLP_HEADERS."; sleep 60'],
       env: { GREETING: 'hello' },
       boot_stages: [{ name: 'image-pull', seconds: 0.05 }],
       requires: [{ name: 'shell', check: 'test -x /bin/sh' }],
@@ -51,7 +51,7 @@ describe('start', () => {
     expect(hasReported('starting')).toBe(true);
     await until(() => server.stages.some(({ name }) => name === 'command'), 'the command as a boot stage');
     await until(
-      () => server.lines.some(({ line }) => line === `tag ${node.node_instance_id} hello`),
+      () => server.lines.some(({ line }) => line === `tag ${node.node_instance_id} hello .`),
       'the output of the command',
     );
     expect(server.lines.find(({ line }) => line === 'from setup')?.stream).toBe('setup');

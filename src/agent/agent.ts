@@ -69,6 +69,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
 
   const tracer = await openTracer({
     endpoint: config.otlp_endpoint,
+    ...(config.otlp_headers && { headers: config.otlp_headers }),
     version: agentVersion,
     service: 'slipway-agent',
     replica_id: config.node_instance_id ?? state.read().identity?.node_instance_id ?? '',

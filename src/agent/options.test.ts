@@ -28,6 +28,19 @@ test('reads tokens from the environment, where other users cannot see them', () 
   expect(configFromCommandLine(server, { SLIPWAY_JOIN_TOKEN: 'j' })?.name).toMatch(/^[a-z0-9]/);
 });
 
+test('reads the headers of the collector from the environment, and not for an agent of a driver', () => {
+  const env = { SLIPWAY_OTLP_HEADERS: 'authorization=Bearer%20hunter2', SLIPWAY_JOIN_TOKEN: 'j' };
+  expect(configFromCommandLine(server, env)?.otlp_headers).toEqual({ authorization: 'Bearer hunter2' });
+  const bad = { ...env, SLIPWAY_OTLP_HEADERS: 'hunter2' };
+  expect(() => configFromCommandLine(server, bad)).toThrow(UsageError);
+  expect(() => configFromCommandLine(server, bad)).not.toThrow(/hunter2/);
+  const directory = mkdtempSync(join(tmpdir(), 'slipway-options-'));
+  const file = join(directory, 'agent.json');
+  writeFileSync(file, JSON.stringify({ server_url: 'https://control.example', dir: directory, enrollment_token: 'e' }));
+  expect(configFromCommandLine(['--config', file], env)?.otlp_headers).toBeUndefined();
+  rmSync(directory, { recursive: true });
+});
+
 test('reads each flag from an environment variable unless the flag is typed', () => {
   const env = { SLIPWAY_AGENT_SERVER: 'https://a.example', SLIPWAY_AGENT_NAME: 'n', SLIPWAY_AGENT_STREAM: 'true' };
   const variables = {

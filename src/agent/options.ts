@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { argumentWarning, readSecretFile } from '../base/credentials/secret-file.ts';
 import { insecureHttpVariable } from '../base/network/insecure-http.ts';
 import { withVariables } from '../base/settings/flag-variables.ts';
+import { otlpHeadersVariable, readOtlpHeaders } from '../base/settings/otlp-headers.ts';
 import { type AgentConfig, configFrom, readConfigFile, UsageError } from './state/config.ts';
 import { errorText } from './state/shape.ts';
 
@@ -27,7 +28,8 @@ export const usage = `Usage: slipway agent --server URL (--join-token-file F | -
   --stream               keep one connection open for heartbeats and tasks, instead of one call for each
   --stop-ends-command    end the command at SIGTERM too; without this flag only SIGINT and the server end it, and
                          the next agent on this directory adopts it
-  --otlp-endpoint URL    an OpenTelemetry collector that receives a span for each task; also read from SLIPWAY_OTLP_ENDPOINT
+  --otlp-endpoint URL    an OpenTelemetry collector that receives a span for each task; also read from SLIPWAY_OTLP_ENDPOINT;
+                         SLIPWAY_OTLP_HEADERS has headers for it, like authorization=Bearer%20…,name=value
   --dir D                directory for the agent's state (default: .slipway-agent)
   --patience SECONDS     doctor: how long each layer may take (default: 10, at most 60)
   --json                 doctor: print one JSON document
@@ -124,7 +126,8 @@ export function configFromCommandLine(
   for (const flag of ['join-token', 'enrollment-token'] as const)
     if (typedFlags[flag] !== undefined) warn(argumentWarning(flag, variableNames[flag]));
   const join_token = tokenFrom('join-token', values, typedFlags['join-token'] !== undefined);
-  return configFrom({
+  const otlp_headers = readOtlpHeaders(env[otlpHeadersVariable], (reason) => new UsageError(reason));
+  const config = configFrom({
     server_url: values.server,
     join_token,
     enrollment_token: tokenFrom('enrollment-token', values, typedFlags['enrollment-token'] !== undefined),
@@ -139,6 +142,7 @@ export function configFromCommandLine(
     work_dir: process.cwd(),
     command: positionals.length > 0 ? positionals : null,
   });
+  return { ...config, otlp_headers };
 }
 
 export function readCertificateFile(path: string | undefined): string | null {

@@ -25,7 +25,7 @@ export function apiSettings(
   operators_may: OperatorsMay = {},
 ): ApiSettings {
   const loopback = isLoopback(settings.host);
-  const { admin_token: _secret, sources, ...shownSettings } = settings;
+  const { admin_token: _token, otlp_headers: _headers, sources, ...shownSettings } = settings;
   const allow_host_bound_pools = loopback || settings.allow_local_driver;
   return {
     version,

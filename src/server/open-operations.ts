@@ -66,6 +66,7 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
   });
   const tracer = await openTracer({
     endpoint: opening.settings.otlp_endpoint,
+    headers: opening.settings.otlp_headers,
     version,
     replica_id,
     clock,

@@ -1,6 +1,7 @@
 /** Creates the parts of an agent, such as its files, log and workload, without starting them. */
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
+import { otlpHeadersVariable } from '../../base/settings/otlp-headers.ts';
 import { type ServerTime, serverTime } from '../connection/server-time.ts';
 import { agentLog, type Log } from '../log.ts';
 import { type CheckResults, createCheckResults } from '../prerequisites/prerequisites.ts';
@@ -76,7 +77,13 @@ export function agentParts(config: AgentConfig, surroundings: AgentSurroundings)
   return { ...shared, spool, time, checkResults: createCheckResults(), work, shell };
 }
 
-const tokenVariables = ['SLIPWAY_JOIN_TOKEN', 'SLIPWAY_ENROLLMENT_TOKEN', 'SLIPWAY_ADMIN_TOKEN', 'SLIPWAY_TOKEN'];
+const secretVariables = [
+  'SLIPWAY_JOIN_TOKEN',
+  'SLIPWAY_ENROLLMENT_TOKEN',
+  'SLIPWAY_ADMIN_TOKEN',
+  'SLIPWAY_TOKEN',
+  otlpHeadersVariable,
+];
 
 interface KnownIds {
   node_id: string | null;
@@ -85,10 +92,10 @@ interface KnownIds {
 
 /**
  * Builds the environment of the agent's child processes: the agent's own environment except
- * Slipway's tokens, then the pool's `env`, then the node's ids. Later entries win.
+ * Slipway's secrets, then the pool's `env`, then the node's ids. Later entries win.
  */
 function buildChildEnvironment(config: AgentConfig, ids: KnownIds, agentEnv: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const inheritedEntries = Object.entries(agentEnv).filter(([name]) => !tokenVariables.includes(name));
+  const inheritedEntries = Object.entries(agentEnv).filter(([name]) => !secretVariables.includes(name));
   const idVariables = {
     [instanceTag]: ids.node_instance_id,
     SLIPWAY_NODE_ID: ids.node_id,

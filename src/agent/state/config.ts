@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
 import { insecureHttpProblem, isSentInClear } from '../../base/network/insecure-http.ts';
+import type { OtlpHeaders } from '../../base/settings/otlp-headers.ts';
 import { errorText, type Fields, isFields, isTextRecord, isTexts } from './shape.ts';
 
 export interface SimulatedStage {
@@ -66,6 +67,8 @@ export interface AgentConfig {
   base_url: string | null;
   /** An OpenTelemetry collector for spans of tasks; null for none. */
   otlp_endpoint: string | null;
+  /** Only of an agent that a person starts: the environment of others may be that of a tenant. */
+  otlp_headers?: OtlpHeaders;
   labels: Record<string, string>;
 }
 

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { pause, systemClock } from '../../base/clock.ts';
+import { otlpHeadersVariable } from '../../base/settings/otlp-headers.ts';
 import { commandRecords } from '../process/command-record.ts';
 import { endGroup, endProcesses } from '../process/process-group.ts';
 import { readProcess } from '../process/process-table.ts';
@@ -73,7 +74,13 @@ export function agentBench(): AgentBench {
       writeFileSync(path, JSON.stringify({ ...defaults, ...config }));
       const [program = '', ...args] = command;
       const { PATH, NODE_COMPILE_CACHE } = process.env;
-      const env = { PATH, NODE_COMPILE_CACHE, SLIPWAY_NODE_INSTANCE_ID: node.node_instance_id };
+      const env = {
+        PATH,
+        NODE_COMPILE_CACHE,
+        SLIPWAY_NODE_INSTANCE_ID: node.node_instance_id,
+        // A secret of the agent, which no command may see.
+        [otlpHeadersVariable]: 'x-key=of-the-agent',
+      };
       const child = spawn(program, [...args, '--config', path], { env, stdio: ['ignore', 'pipe', 'pipe'] });
       children.push(child);
       const chunks: Buffer[] = [];

@@ -17,6 +17,7 @@ import {
   SettingsError,
   secureUrlFrom,
 } from './flag-values.ts';
+import { type OtlpHeaders, otlpHeadersVariable, readOtlpHeaders } from './otlp-headers.ts';
 
 export interface ServerSettings {
   host: string;
@@ -77,6 +78,8 @@ export interface ServerSettings {
   /** The OTLP collector of traces, or null. */
   otlp_endpoint: string | null;
   otlp_logs_endpoint: string | null;
+  /** Sent to both collectors, and never shown or logged. */
+  otlp_headers: OtlpHeaders;
   loki_endpoint: string | null;
   /** The path of slipway.yaml, or null. */
   config: string | null;
@@ -258,6 +261,7 @@ export const serverUsage = (): string =>
     ),
     '',
     '  SLIPWAY_ADMIN_TOKEN sets the admin token (at least 24 characters) and revokes the one that it replaces.',
+    `  ${otlpHeadersVariable} has headers for --otlp-endpoint and --otlp-logs-endpoint, like authorization=Bearer%20…,name=value.`,
   ].join('\n');
 
 export function readSettings(argv: string[], environment: Record<string, string | undefined>): ServerSettings {
@@ -341,6 +345,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     log_level: levelFrom(text('log-level') ?? 'warn'),
     otlp_endpoint: httpUrlFrom('otlp-endpoint', text('otlp-endpoint')),
     otlp_logs_endpoint: httpUrlFrom('otlp-logs-endpoint', text('otlp-logs-endpoint')),
+    otlp_headers: readOtlpHeaders(environment[otlpHeadersVariable], (reason) => new SettingsError(reason)),
     loki_endpoint: httpUrlFrom('loki-endpoint', text('loki-endpoint')),
     config: text('config'),
     // A secret that was made from a file often ends with a line break.

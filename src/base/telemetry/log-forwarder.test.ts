@@ -83,11 +83,15 @@ test('sends Loki the five ids as structured metadata, not as labels, and the pas
 });
 
 test('sends an OTLP collector the ids as attributes and the trace id of each record', async () => {
-  const otlp = createLogForwarder({ ...parts, receiver: otlpReceiver(`http://${address}/otlp`) });
+  const otlp = createLogForwarder({
+    ...parts,
+    receiver: otlpReceiver(`http://${address}/otlp`, { authorization: 'Bearer b' }),
+  });
   otlp.take([line(1)]);
   await until('the line', () => otlp.figures().sent === 1);
-  const [{ path, body } = { path: '', body: {} as never }] = requests;
+  const [{ path, body, authorization } = { path: '', body: {} as never }] = requests;
   expect(path).toBe('/otlp/v1/logs');
+  expect(authorization).toBe('Bearer b');
   const attributes = Object.entries({ ...ids, stream: 'stdout', seq: '1' });
   expect(body).toMatchObject({
     resourceLogs: [

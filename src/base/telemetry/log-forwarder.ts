@@ -4,6 +4,7 @@
  * dropped and counted.
  */
 import { type Clock, pause } from '../clock.ts';
+import type { OtlpHeaders } from '../settings/otlp-headers.ts';
 import type { ServerSettings } from '../settings/settings.ts';
 import type { Log } from './log.ts';
 import { traceIdOf } from './trace.ts';
@@ -165,39 +166,40 @@ export const lokiReceiver = (endpoint: string): LogReceiver => ({
 const attribute = ([key, stringValue]: [string, string]) => ({ key, value: { stringValue } });
 const info = { severityNumber: 9, severityText: 'INFO' };
 
-export const otlpReceiver = (endpoint: string): LogReceiver => ({
-  name: 'otlp',
-  ...endpointFields(endpoint, '/v1/logs'),
-  write: (lines) => ({
-    resourceLogs: [
-      {
-        resource: { attributes: [attribute(['service.name', 'slipway-node'])] },
-        scopeLogs: [
-          {
-            scope: { name: 'slipway' },
-            logRecords: lines.map(({ at, line, stream, seq, ids }) => ({
-              timeUnixNano: nanosOf(at),
-              observedTimeUnixNano: nanosOf(at),
-              ...info,
-              body: { stringValue: line },
-              attributes: Object.entries({ ...ids, stream, seq: String(seq) }).map(attribute),
-              ...(ids.correlation_id && { traceId: traceIdOf(ids.correlation_id) }),
-            })),
-          },
-        ],
-      },
-    ],
-  }),
+const writeOtlp: LogReceiver['write'] = (lines) => ({
+  resourceLogs: [
+    {
+      resource: { attributes: [attribute(['service.name', 'slipway-node'])] },
+      scopeLogs: [
+        {
+          scope: { name: 'slipway' },
+          logRecords: lines.map(({ at, line, stream, seq, ids }) => ({
+            timeUnixNano: nanosOf(at),
+            observedTimeUnixNano: nanosOf(at),
+            ...info,
+            body: { stringValue: line },
+            attributes: Object.entries({ ...ids, stream, seq: String(seq) }).map(attribute),
+            ...(ids.correlation_id && { traceId: traceIdOf(ids.correlation_id) }),
+          })),
+        },
+      ],
+    },
+  ],
 });
 
-type ForwarderSettings = Pick<ServerSettings, 'loki_endpoint' | 'otlp_logs_endpoint'>;
+export const otlpReceiver = (endpoint: string, headers: OtlpHeaders = {}): LogReceiver => {
+  const fields = endpointFields(endpoint, '/v1/logs');
+  return { name: 'otlp', url: fields.url, headers: { ...fields.headers, ...headers }, write: writeOtlp };
+};
+
+type ForwarderSettings = Pick<ServerSettings, 'loki_endpoint' | 'otlp_logs_endpoint' | 'otlp_headers'>;
 
 /** Opens a forwarder for each endpoint in the settings. */
 export function openLogForwarders(
   settings: ForwarderSettings,
   parts: Omit<ForwarderParts, 'receiver'>,
 ): LogForwarder[] {
-  const { loki_endpoint: loki, otlp_logs_endpoint: otlp } = settings;
-  const receivers = [...(loki ? [lokiReceiver(loki)] : []), ...(otlp ? [otlpReceiver(otlp)] : [])];
+  const { loki_endpoint: loki, otlp_logs_endpoint: otlp, otlp_headers } = settings;
+  const receivers = [...(loki ? [lokiReceiver(loki)] : []), ...(otlp ? [otlpReceiver(otlp, otlp_headers)] : [])];
   return receivers.map((receiver) => createLogForwarder({ ...parts, receiver }));
 }

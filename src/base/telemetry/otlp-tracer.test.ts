@@ -12,10 +12,12 @@ import type { Span } from './trace.ts';
 
 let status = 200;
 const bodies: string[] = [];
+const authorizations: (string | undefined)[] = [];
 const server = createServer(async (request, response) => {
   let text = '';
   for await (const chunk of request) text += chunk;
   bodies.push(text);
+  authorizations.push(request.headers.authorization);
   response.writeHead(status).end();
 });
 beforeAll(async () => {
@@ -33,6 +35,7 @@ const destination = new Writable({
 });
 const openTestTracer = () =>
   otlpTracer({
+    headers: { authorization: 'Basic b3RscDpodW50ZXIy' },
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     version: '1',
     replica_id: 'rep_1',
@@ -64,6 +67,16 @@ test('sends queued spans before it stops, with secrets redacted', async () => {
     { key: 'part', value: { doubleValue: 0.5 } },
     { key: 'yes', value: { boolValue: true } },
   ]);
+});
+
+test('sends the configured headers, and logs none of them if the collector refuses', async () => {
+  status = 401;
+  const tracer = openTestTracer();
+  tracer.record([span]);
+  await tracer.stop();
+  expect(authorizations.at(-1)).toBe('Basic b3RscDpodW50ZXIy');
+  expect(JSON.parse(lines.at(-1) ?? '{}')).toMatchObject({ level: 'warn', lost: 1 });
+  expect(lines.join('')).not.toContain('b3RscDpodW50ZXIy');
 });
 
 test('logs how many spans were lost to a failing collector or a full queue', async () => {

@@ -5,6 +5,7 @@
  */
 import { type Clock, pause } from '../clock.ts';
 import type { Redactor } from '../redaction/redact.ts';
+import type { OtlpHeaders } from '../settings/otlp-headers.ts';
 import type { Log } from './log.ts';
 import type { Span, Tracer } from './trace.ts';
 
@@ -18,6 +19,8 @@ const failedStatus = 2;
 export interface OtlpParts {
   /** The collector's URL, like http://localhost:4318; `/v1/traces` is appended. */
   endpoint: string;
+  /** Sent with each request, and never logged. */
+  headers?: OtlpHeaders;
   version: string;
   /** The service name; the server's by default. */
   service?: string;
@@ -55,6 +58,7 @@ const spanWire = (span: Span) => ({
 
 export function otlpTracer({
   endpoint,
+  headers: ownHeaders = {},
   version,
   service = 'slipway',
   replica_id,
@@ -79,7 +83,7 @@ export function otlpTracer({
     const timeout = new AbortController();
     const cancel = clock.after(requestTimeoutMs, () => timeout.abort());
     try {
-      const headers = { 'content-type': 'application/json' };
+      const headers = { ...ownHeaders, 'content-type': 'application/json' };
       const answer = await fetch(url, { method: 'POST', headers, body, signal: timeout.signal });
       await answer.arrayBuffer();
       if (!answer.ok) throw new Error(`the collector answered ${answer.status}`);

@@ -1,6 +1,7 @@
 /** Ingest gaps are recorded once, by the first replica that can store again, and move deadlines. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { until } from '../../../test/support/until.ts';
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { NodeId, ReplicaId } from '../../base/ids.ts';
 import type { Database } from '../pg/database.ts';
@@ -45,6 +46,38 @@ test('records no gap while at least one replica publishes', async () => {
   // The other replica was away, but no heartbeat was missed.
   expect((await publish(two, 28)).gap).toBeUndefined();
   expect(await readNewestGaps(db, 10)).toEqual([]);
+});
+
+test('two replicas that notice a jump of the clock record one gap, although one publishes in between', async () => {
+  for (const replica of [one, two]) await storeReplica(db, replica, at(0));
+  const [node] = (await place({ deadline_at: at(60) })) as [NodeId];
+  const locked = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const holdsNode = db.transaction(async (tx) => {
+    await tx.query('select from nodes where node_id = $1 for update', [node]);
+    locked.resolve();
+    await released.promise;
+  });
+  await locked.promise;
+  const untilWaiting = (sessions: number) =>
+    until(`${sessions} sessions to wait for a lock`, async () => {
+      const [row] = await db.query<{ count: number }>(
+        `select count(*)::int from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return row?.count === sessions;
+    });
+  const first = publish(one, 3600);
+  await untilWaiting(1);
+  // The other replica still follows the old clock.
+  await publish(two, 1);
+  const second = publish(two, 3600.5);
+  await untilWaiting(2);
+  released.resolve();
+  await holdsNode;
+  const gaps = (await Promise.all([first, second])).map(({ gap }) => gap?.ended_at);
+  expect(gaps).toEqual([at(3600), undefined]);
+  expect(await readDeadlines([node])).toEqual([3660]);
 });
 
 test('records no gap at the very first start', async () => {

@@ -55,6 +55,8 @@ export async function publishStoredThrough(
   const published_ms = await publish(db, replica_id, flushed_through, since);
   if (published_ms !== undefined) return { database_ms: published_ms, gap: undefined, isIngestStopped: false };
   return db.transaction(async (tx) => {
+    // Only one replica at a time, so that two never record the same period with different starts.
+    await tx.query('lock table ingest_gaps in share row exclusive mode');
     // A gap starts no earlier than the last one ended, so that no period moves a deadline twice.
     const [last] = await tx.query<{ at: Date | null; is_restored: boolean }>(
       `select

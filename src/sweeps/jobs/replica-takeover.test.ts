@@ -31,3 +31,30 @@ test('after a restore dead replicas are declared dead, and their operations wait
   expect(await run(fixture.at(2))).toEqual({ decided: 1 });
   expect(recover).toHaveBeenCalledExactlyOnceWith(['rep_before']);
 });
+
+test('after a jump of the clock an expired lease is no sign of death, but a missing process is', async () => {
+  await fixture.markStored(fixture.at(0));
+  await fixture.markStored(fixture.at(-3600), 'rep_other');
+  let isClockSettled = false;
+  let isAlive = true;
+  const { run } = replicaTakeover({
+    ...fixture.services,
+    host: 'host',
+    engine: { executorsWithRuns: async () => [] } as unknown as SweepServices['engine'],
+    restoration: { isObserving: () => false },
+    ingest: { ...fixture.services.ingest, isClockSettled: () => isClockSettled },
+    isProcessAlive: () => isAlive,
+  });
+  const listNames = async () => (await listUnfinishedReplicas(fixture.db)).map(({ replica_id }) => replica_id);
+  await run(fixture.at(1));
+  expect((await listNames()).sort()).toEqual(['rep_other', 'rep_test']);
+  isAlive = false;
+  await run(fixture.at(2));
+  expect(await listNames()).toEqual(['rep_test']);
+
+  isAlive = true;
+  isClockSettled = true;
+  await fixture.markStored(fixture.at(-3600), 'rep_third');
+  await run(fixture.at(3));
+  expect(await listNames()).toEqual(['rep_test']);
+});

@@ -23,7 +23,7 @@ const maxSpreadSeconds = 0.5;
 function causeOfDeath(replica: ReplicaRow, services: SweepServices, now: Date): string | undefined {
   if (replica.host === services.host && !services.isProcessAlive(replica.pid))
     return `its process ${replica.pid} is gone`;
-  return replica.lease_until < now ? 'its lease expired' : undefined;
+  return replica.lease_until < now && services.ingest.isClockSettled() ? 'its lease expired' : undefined;
 }
 
 export const replicaTakeover = (services: SweepServices): Sweep => ({

@@ -9,6 +9,11 @@ export interface IngestWatch {
   check(): Promise<{ gap: boolean }>;
   /** Whether this replica has recently verified that it receives heartbeats. */
   isSteady(): boolean;
+  /**
+   * False for the time of a lease after the clock of the database jumped: the other replicas renew
+   * their leases by the new clock first.
+   */
+  isClockSettled(): boolean;
   /** The shortest stale time of any pool. */
   tightestStaleSeconds(): number;
   /** The number of machines that send heartbeats, and of replicas that receive them. */

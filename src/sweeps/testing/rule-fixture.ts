@@ -59,7 +59,12 @@ export function ruleFixture(database: { url: string; drop(): Promise<void> }): R
     clock,
     environment,
     executor: { replica_id: 'rep_test', epoch: '1' },
-    ingest: { isSteady: () => true, tightestStaleSeconds: () => staleSeconds, check: async () => ({ gap: false }) },
+    ingest: {
+      isSteady: () => true,
+      isClockSettled: () => true,
+      tightestStaleSeconds: () => staleSeconds,
+      check: async () => ({ gap: false }),
+    },
     refusals: createRefusals(),
     log: { warn() {} },
     // Every node is a suspect, so that the rule itself must tell which ones are silent.

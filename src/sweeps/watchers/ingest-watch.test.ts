@@ -102,28 +102,6 @@ test('is not steady while heartbeats cannot be stored, until the self-fault limi
   expect(await readNewestGaps(fixture.db, 10), 'a gap is recorded only when it is over').toEqual([]);
 });
 
-test('resyncs after a step of the database clock, and is not steady until the next check', async () => {
-  let resyncs = 0;
-  const jumps: number[] = [];
-  const ingest = await openIngestWatch({
-    db: fixture.db,
-    executor: { replica_id: 'rep_test' as ReplicaId, epoch: '1' },
-    // The fixture's clock is far behind the database's own.
-    clock: {
-      ...fixture.clock,
-      resync: async () => {
-        resyncs++;
-      },
-    },
-    flushedThrough: () => fixture.start,
-    onClockJump: (seconds) => jumps.push(seconds),
-  });
-  expect(await ingest.check()).toEqual({ gap: false });
-  expect(resyncs).toBe(1);
-  expect(jumps).toHaveLength(1);
-  expect(ingest.isSteady()).toBe(false);
-});
-
 test('does not mistake a slow commit for a clock jump', async () => {
   // Commits of this table wait, like those that wait for a missing synchronous standby.
   await fixture.db.query(`

@@ -3,8 +3,9 @@
  * which no replica received any, and resyncs after steps of the database's clock. A replica without
  * a recent check writes no negative verdict: it may have slept, stalled or lost the store.
  */
-import { type Clock, now as present, secondsBetween } from '../../base/clock.ts';
+import { type Clock, moment, now as present, secondsBetween, secondsLater } from '../../base/clock.ts';
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
+import { leaseSeconds } from '../../store/operations/replicas.ts';
 import type { SyncedClock } from '../../store/pg/database-clock.ts';
 import { countHeartbeatSources, countReplicas, type HeartbeatLoad } from '../../store/rows/fleet/fleet-load.ts';
 import { publishStoredThrough } from '../../store/supervision/ingest-gaps.ts';
@@ -49,6 +50,7 @@ export async function openIngestWatch({
 }: IngestWatchOptions): Promise<IngestWatch & { hold(): void }> {
   let checkedMs = Number.NEGATIVE_INFINITY;
   let heldUntilMs = Number.NEGATIVE_INFINITY;
+  let steppedMs = Number.NEGATIVE_INFINITY;
   let hasPublished = false;
   let load: HeartbeatLoad = { nodes: 0, replicas: 1 };
   let countedMs = Number.NEGATIVE_INFINITY;
@@ -63,6 +65,19 @@ export async function openIngestWatch({
     policy = { ...(await readTightestHeartbeat(db)), readMs: clock.monotonicMs() };
   };
   await refreshPolicy();
+  /** The skipped time is a gap. Deadlines move by it before any rule reads the new clock. */
+  const followStep = async (resync: () => Promise<void>, offsetMs: number) => {
+    checkedMs = Number.NEGATIVE_INFINITY;
+    steppedMs = clock.monotonicMs();
+    const offsetSeconds = offsetMs / 1000;
+    const flushed_through = secondsLater(flushedThrough(), offsetSeconds);
+    const replica = { replica_id: executor.replica_id, flushed_through };
+    const at = moment(clock.nowMs() + offsetMs);
+    const { gap } = await publishStoredThrough(db, replica, steadyForSeconds, at);
+    await resync();
+    onClockJump?.(offsetSeconds);
+    return { gap: gap !== undefined };
+  };
   return {
     async check() {
       const startedMs = clock.monotonicMs();
@@ -75,12 +90,7 @@ export async function openIngestWatch({
       const { database_ms, gap, isIngestStopped } = await publishStoredThrough(db, replica, gapSeconds, present(clock));
       hasPublished = true;
       const offsetMs = distanceMs(database_ms, publishedFromMs, clock.nowMs());
-      if (Math.abs(offsetMs) > toleratedOffsetMs && clock.resync) {
-        await clock.resync();
-        onClockJump?.(offsetMs / 1000);
-        // The next check finds the skipped time as a gap.
-        return { gap: false };
-      }
+      if (Math.abs(offsetMs) > toleratedOffsetMs && clock.resync) return followStep(clock.resync, offsetMs);
       // Heartbeats arrive but are not stored, so a verdict would blame machines for our own fault.
       // After the self-fault limit, verdicts are written anyway.
       if (isIngestStopped && secondsBetween(replica.flushed_through, present(clock)) < self_fault_seconds)
@@ -95,6 +105,7 @@ export async function openIngestWatch({
     hold() {
       heldUntilMs = clock.monotonicMs() + 1000 * heldAfterFailoverSeconds;
     },
+    isClockSettled: () => clock.monotonicMs() - steppedMs > 1000 * leaseSeconds,
     tightestStaleSeconds: () => policy.stale_after_seconds,
     heartbeatLoad: () => load,
   };

@@ -18,6 +18,9 @@ import { callRoute } from '../support/calls.ts';
 import { type Collector, type ReceivedSpan, startCollector } from '../support/collector.ts';
 import { type Machine, startMachine } from '../support/machine.ts';
 
+/** A credential of the collector. */
+const collectorKey = 'c29tZWJvZHk6ZWxzZQ';
+
 let collector: Collector;
 let url: string;
 let bearer: string;
@@ -35,7 +38,8 @@ beforeAll(async () => {
     },
   });
   const flags = ['--port', '0', '--data-dir', dir, '--database-url', database.url, '--otlp-endpoint', collector.url];
-  const server = await startServer(readSettings(flags, {}), createLog({ level: 'debug', destination }));
+  const env = { SLIPWAY_OTLP_HEADERS: `x-team-key=${collectorKey},authorization=Basic%20${collectorKey}` };
+  const server = await startServer(readSettings(flags, env), createLog({ level: 'debug', destination }));
   url = server.url;
   bearer = (await readFile(server.admin_token_path, 'utf8')).trim();
   cleanups.push(
@@ -141,3 +145,14 @@ it('the trace continues on the machine with the task, and returns with the resul
 
 const createJoinToken = async () =>
   String((await callRoute(url, 'join-token-create', { params: { pool: 'yard' }, body: {} }, { bearer })).body.token);
+
+it('sends the collector its headers, and shows them nowhere', async () => {
+  await until('spans', () => collector.headers.length > 0);
+  for (const headers of collector.headers)
+    expect(headers).toMatchObject({ 'x-team-key': collectorKey, authorization: `Basic ${collectorKey}` });
+  const { status, text } = await callRoute(url, 'settings-get', {}, { bearer });
+  expect(status).toBe(200);
+  expect(text).not.toContain(collectorKey);
+  expect(text).not.toContain('otlp_headers');
+  expect(JSON.stringify(lines)).not.toContain(collectorKey);
+});

@@ -1,6 +1,6 @@
 /** A small OTLP collector over HTTP and JSON that keeps the received spans in memory. */
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface ReceivedSpan {
@@ -19,6 +19,8 @@ export interface Collector {
   url: string;
   spans: ReceivedSpan[];
   resources: Record<string, string>[];
+  /** The headers of each request. */
+  headers: IncomingHttpHeaders[];
   stop(): Promise<void>;
 }
 
@@ -29,7 +31,9 @@ const readAttributes = (attributes: Attribute[]) =>
 export async function startCollector(): Promise<Collector> {
   const spans: ReceivedSpan[] = [];
   const resources: Record<string, string>[] = [];
+  const headers: IncomingHttpHeaders[] = [];
   const server = createServer(async (request, response) => {
+    headers.push(request.headers);
     let text = '';
     for await (const chunk of request) text += chunk;
     const isOtlp = request.method === 'POST' && request.url === '/v1/traces';
@@ -50,6 +54,7 @@ export async function startCollector(): Promise<Collector> {
     url: `http://127.0.0.1:${port}`,
     spans,
     resources,
+    headers,
     async stop() {
       server.closeAllConnections();
       server.close();

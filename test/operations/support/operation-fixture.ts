@@ -143,6 +143,7 @@ export async function openOperationFixture(parts: FixtureParts): Promise<Operati
   const ingest = {
     check: async () => ({ gap: false }),
     isSteady: () => true,
+    isClockSettled: () => true,
     tightestStaleSeconds: () => heartbeat.stale_after_seconds,
     heartbeatLoad: () => ({ nodes: 0, replicas: 1 }),
   };

@@ -89,6 +89,7 @@ async function openReplica(db: Database, clock: VirtualClock, installation: Inst
   const ingest = {
     check: async () => ({ gap: false }),
     isSteady: () => true,
+    isClockSettled: () => true,
     tightestStaleSeconds: () => staleSeconds,
     heartbeatLoad: () => ({ nodes: 0, replicas: 1 }),
   };
