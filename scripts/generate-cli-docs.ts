@@ -27,21 +27,25 @@ const table = (heads: string[], rows: string[][]): string[] => [
   ...rows.map((row) => `| ${row.map(cell).join(' | ')} |`),
 ];
 
-function describeOption({ description, argChoices, defaultValue, mandatory }: Option): string {
+function describeOption({ description, argChoices, defaultValue }: Option, isRequired: boolean): string {
   const notes = [
-    mandatory && 'required',
+    isRequired && 'required',
     argChoices && `one of ${argChoices.map(code).join(', ')}`,
     defaultValue !== undefined && `default ${code(String(defaultValue))}`,
   ].filter(Boolean);
   return description + (notes.length > 0 ? ` (${notes.join('; ')})` : '');
 }
 
-const optionTable = (options: readonly Option[]): string[] =>
+const optionTable = (options: readonly Option[], required: readonly Option[] = []): string[] =>
   table(
     ['flag', 'variable', 'meaning'],
     options
       .filter((option) => !option.hidden && option.envVar)
-      .map((option) => [code(option.flags), code(option.envVar ?? ''), describeOption(option)]),
+      .map((option) => [
+        code(option.flags),
+        code(option.envVar ?? ''),
+        describeOption(option, required.includes(option)),
+      ]),
   );
 
 /** These are separate programs with their own usage text. */
@@ -66,7 +70,8 @@ function commandSection(command: Command): string[] {
     const choices = argument.argChoices ? `: ${argument.argChoices.map(code).join(', ')}` : '';
     return `- ${code(argument.name())}: ${argument.description}${choices}`;
   });
-  const options = command.options.length > 0 ? ['', ...optionTable(command.options)] : [];
+  const required = command instanceof SlipwayCommand ? command.requiredOptions : [];
+  const options = command.options.length > 0 ? ['', ...optionTable(command.options, required)] : [];
   const examples =
     command instanceof SlipwayCommand && command.exampleLines.length > 0
       ? ['', '```sh', ...command.exampleLines, '```']
@@ -108,8 +113,8 @@ export async function referenceDocument(): Promise<string> {
     '',
     'For a server with a private certificate authority, add `--ca ca.pem`.',
     '',
-    'Every flag has an environment variable, named in the tables below; the flag takes precedence. For a flag without a',
-    'value, `0`, `false`, `no`, `off` and the empty string count as unset. `serve`, `agent` and `relay` name their variables',
+    'Every flag has an environment variable, named in the tables below; the flag takes precedence. An empty variable counts',
+    'as unset; for a flag without a value, so do `0`, `false`, `no` and `off`. `serve`, `agent` and `relay` name their variables',
     'in `--help`: `SLIPWAY_PORT`, `SLIPWAY_AGENT_BASE_URL`, `SLIPWAY_RELAY_TLS_CERT`.',
     '',
     '## Exit status',

@@ -31,14 +31,25 @@ const variableName = (...words: string[]) =>
  * Gives each flag an environment variable: `allocate --timeout-wait` also reads
  * SLIPWAY_ALLOCATE_TIMEOUT_WAIT. Commander reads the variable when the flag is added, so
  * `addOption` names the variable first.
+ *
+ * Checks required flags last. Commander checks them first, so that an unknown flag or a wrong
+ * argument would be reported as a missing flag.
  */
 export class SlipwayCommand extends Command {
   readonly words: string[];
   readonly exampleLines: string[] = [];
+  readonly requiredOptions: Option[] = [];
   /** The full name, like `tokens create`. */
   constructor(words: string) {
     super(words.slice(words.lastIndexOf(' ') + 1));
     this.words = words.split(' ');
+    this.hook('preAction', () => {
+      const missing = this.requiredOptions.find((option) => this.getOptionValue(option.attributeName()) === undefined);
+      if (missing)
+        this.error(`error: required option '${missing.flags}' not specified`, {
+          code: 'commander.missingMandatoryOptionValue',
+        });
+    });
   }
   /** Example command lines for `--help` and the reference. */
   examples(...lines: string[]): this {
@@ -47,6 +58,7 @@ export class SlipwayCommand extends Command {
   }
   override addOption(option: Option): this {
     option.envVar ??= variableName('slipway', ...this.words, option.name());
+    if (option.mandatory) this.requiredOptions.push(option.makeOptionMandatory(false));
     return super.addOption(option);
   }
 }

@@ -77,6 +77,14 @@ describe('settings', () => {
     expect((await slipway(['pools'], { env: { SLIPWAY_JSON: '0' } })).stdout).toContain('There are no pools');
   });
 
+  test('reads an empty variable as unset, and names a wrong flag before a missing one', async () => {
+    const env = { SLIPWAY_NODES_STATUS: '', SLIPWAY_NODES_LIMIT: '', SLIPWAY_CA: '', SLIPWAY_TOKEN_FILE: '' };
+    expect(await slipway(['nodes'], { env })).toMatchObject({ code: 0, stderr: '' });
+    const { code, stderr } = await slipway(['tokens', 'create', '--nme', 'ci']);
+    expect(code).toBe(2);
+    expect(stderr).toContain("unknown option '--nme'\n(Did you mean --name?)");
+  });
+
   test('names the data directory that has no token, as you typed it, with a remedy', async () => {
     const env = { SLIPWAY_TOKEN: '' };
     const { code, stderr } = await slipway(['nodes', '--data-dir', './no-server-here'], { env });

@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { catalogue, loadCommands } from './catalogue.ts';
 import { completionScripts } from './commands/local/completion.ts';
-import { createProgram, dropFalseVariables } from './program.ts';
+import { createProgram, dropUnsetVariables } from './program.ts';
 import { silentCli } from './testing/silent-cli.ts';
 
 const program = createProgram(silentCli, '1.2.3', await loadCommands([]));
@@ -23,9 +23,16 @@ test('gives every flag its own environment variable', () => {
   expect(names).toContain('SLIPWAY_TOKENS_CREATE_ROLE');
 });
 
-test('drops variables with a false value, but only those of boolean flags', () => {
-  const environment = { SLIPWAY_JSON: 'false', SLIPWAY_DEBUG: '1', SLIPWAY_ALLOCATE_WAIT: '', SLIPWAY_NODES_POOL: '0' };
-  dropFalseVariables(program, environment);
+test('drops empty variables, and those of boolean flags with a false value', () => {
+  const environment = {
+    SLIPWAY_JSON: 'false',
+    SLIPWAY_DEBUG: '1',
+    SLIPWAY_ALLOCATE_WAIT: '',
+    SLIPWAY_SERVER: '',
+    SLIPWAY_NODES_STATUS: '',
+    SLIPWAY_NODES_POOL: '0',
+  };
+  dropUnsetVariables(program, environment);
   expect(environment).toEqual({ SLIPWAY_DEBUG: '1', SLIPWAY_NODES_POOL: '0' });
 });
 

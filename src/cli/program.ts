@@ -2,6 +2,7 @@
 import { Command, Option } from 'commander';
 import { defaultServer } from '../base/network/default-server.ts';
 import { insecureHttpFlag, insecureHttpVariable } from '../base/network/insecure-http.ts';
+import { type Environment, readVariable } from '../base/settings/flag-variables.ts';
 import type { CommandGroup } from './catalogue.ts';
 import type { Cli } from './command.ts';
 import { wrap } from './render/text/text.ts';
@@ -38,14 +39,19 @@ const sharedOptions = () => [
 
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
 
-const falseValue = /^(0|false|no|off|)$/i;
+const falseValue = /^(0|false|no|off)$/i;
 
-/** Removes variables with a false value: commander reads any value of a boolean flag as true. */
-export function dropFalseVariables(program: Command, environment: Record<string, string | undefined>): void {
+/**
+ * Removes empty variables, and those of boolean flags with a false value. Commander reads both as
+ * set, and any value of a boolean flag as true.
+ */
+export function dropUnsetVariables(program: Command, environment: Environment): void {
   for (const { options } of everyCommand(program))
-    for (const { envVar, required, optional } of options)
-      if (envVar && !required && !optional && falseValue.test(environment[envVar] ?? 'unset'))
-        delete environment[envVar];
+    for (const { envVar, required, optional } of options) {
+      if (!envVar) continue;
+      const text = readVariable(environment, envVar);
+      if (text === undefined || (!required && !optional && falseValue.test(text))) delete environment[envVar];
+    }
 }
 
 export const exitCodeLines = (): string[] =>

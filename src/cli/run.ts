@@ -11,7 +11,7 @@ import type { CommandGroup } from './catalogue.ts';
 import type { Cli, Work } from './command.ts';
 import { openSession, type Session } from './connection/session.ts';
 import { resolveConnection, type Setting } from './connection/settings.ts';
-import { createProgram, dropFalseVariables, type SharedOptions } from './program.ts';
+import { createProgram, dropUnsetVariables, type SharedOptions } from './program.ts';
 import { type ExitName, exitCodes } from './terminal/exit-codes.ts';
 import { describeFailure, failureJson, failureLines, isId } from './terminal/failure.ts';
 import { fitOf, printJson, printLines, type Terminal } from './terminal/terminal.ts';
@@ -111,7 +111,7 @@ export async function runCommandLine(host: Host): Promise<number> {
     },
   };
   const program = createProgram(cli, String(version), host.commands);
-  dropFalseVariables(program, environment);
+  dropUnsetVariables(program, environment);
 
   try {
     await program.parseAsync(host.words, { from: 'user' });

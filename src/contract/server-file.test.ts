@@ -1,8 +1,9 @@
 /** Tests the server's settings file: its defaults, additions and error messages. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { SettingsError } from '../base/settings/flag-values.ts';
-import { parseServerFile, settingsOf } from './server-file.ts';
+import { parseServerFile, settingsOf, toFileNames } from './server-file.ts';
 
 const example = new URL('../../slipway.yaml', import.meta.url);
 
@@ -11,6 +12,16 @@ test('the example file equals the defaults', () => {
   const { budgets: _, ...without } = settingsOf({});
   expect(shipped).toEqual(without);
   expect(budgets.provision_seconds).toBe(720);
+});
+
+test('the effective settings have the names of the file, and list the default budgets', () => {
+  const shown = toFileNames(settingsOf({}));
+  expect(shown).toEqual(parse(readFileSync(example, 'utf8')));
+  const text = JSON.stringify(toFileNames(settingsOf({ budgets: { start_seconds: 5 }, brake: { fraction: 0.1 } })));
+  expect(parseServerFile(text, 'x')).toMatchObject({
+    budgets: { start_seconds: 5, provision_seconds: 720 },
+    brake_policy: { fraction: 0.1, min_nodes: 5 },
+  });
 });
 
 test('a class in the file is added to the built-in ones and overrides the numbers it sets', () => {

@@ -14,7 +14,7 @@ import {
   defaultBrakePolicy,
   defaultBrakeSettings,
 } from '../lifecycle/brake/brake.ts';
-import { type BudgetSettings, defaultRuntimeClasses } from '../lifecycle/deadlines/budgets.ts';
+import { type BudgetSettings, defaultBudgetSettings, defaultRuntimeClasses } from '../lifecycle/deadlines/budgets.ts';
 import {
   type DriftSettings,
   defaultDriftSettings,
@@ -250,6 +250,18 @@ export function settingsOf(file: ServerFile): ServerFileSettings {
     limits: limitsOf(file.limits ?? {}),
     redact: { patterns: file.redact?.patterns ?? [] },
     operators_may: (file.operators_may ?? {}) as OperatorsMay,
+  };
+}
+
+/** The effective settings under the names of the file, with the default of each budget. */
+export function toFileNames<Settings extends Pick<ServerFileSettings, 'brake' | 'brake_policy' | 'budgets'>>({
+  brake_policy,
+  ...settings
+}: Settings) {
+  return {
+    ...settings,
+    budgets: { ...defaultBudgetSettings, ...settings.budgets },
+    brake: { ...brake_policy, ...settings.brake },
   };
 }
 

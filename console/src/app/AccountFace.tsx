@@ -1,12 +1,16 @@
-/** Shows who is signed in. */
+/** Shows who is signed in. The menu adds classes of its own. */
 import { UnstyledButton } from '@mantine/core';
 import { IconSelector } from '@tabler/icons-react';
 import type { ComponentProps } from 'react';
 import type { Session } from '../../../src/contract/security/token.ts';
 import styles from './Account.module.css';
 
-export const AccountFace = ({ session, ...button }: { session: Session } & ComponentProps<'button'>) => (
-  <UnstyledButton className={styles.account} {...button}>
+export const AccountFace = ({
+  session,
+  className = '',
+  ...button
+}: { session: Session } & ComponentProps<'button'>) => (
+  <UnstyledButton {...button} className={`${styles.account} ${className}`}>
     <span className={styles.initial} aria-hidden>
       {session.name.charAt(0).toUpperCase()}
     </span>

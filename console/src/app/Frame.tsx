@@ -4,7 +4,7 @@ import { AppShell, Burger, Group, NavLink } from '@mantine/core';
 import { useDisclosure, useMediaQuery } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
-import { type ReactNode, useEffect } from 'react';
+import { type KeyboardEvent, type ReactNode, useEffect, useRef } from 'react';
 import { glossary } from '../../../src/lifecycle/glossary.ts';
 import { sessionQuery, useSession } from '../api/session.ts';
 import { FindBox } from '../features/find/FindBox.tsx';
@@ -39,6 +39,10 @@ function PlaceMark({ to, fallback }: { to: Place['to']; fallback: ReactNode }) {
   return Mark ? <Mark fallback={fallback} /> : fallback;
 }
 
+/** Escape in a menu or a dialog closes only that. */
+const hasOwnEscape = (target: EventTarget): boolean =>
+  target instanceof Element && target.closest('[role="menu"], [role="dialog"]') !== null;
+
 export function Frame() {
   const session = useSession();
   const navigate = useNavigate();
@@ -53,6 +57,12 @@ export function Frame() {
 
   const findAnyId = () => {
     if (!focusFind()) void navigate({ to: '/find' });
+  };
+  const burger = useRef<HTMLButtonElement>(null);
+  const closeOnEscape = (event: KeyboardEvent) => {
+    if (!opened || event.key !== 'Escape' || event.defaultPrevented || hasOwnEscape(event.target)) return;
+    menu.close();
+    burger.current?.focus();
   };
   const allowedPlaces = places.filter((place) => place.isFor?.(session) ?? true);
   useKeyboard({
@@ -71,13 +81,21 @@ export function Frame() {
       navbar={{ width: 'var(--frame-width)', breakpoint: 'sm', collapsed: { mobile: !opened } }}
       header={{ height: { base: 52, sm: 0 } }}
       padding={0}
+      onKeyDown={closeOnEscape}
     >
       <a href="#page" className={styles.skip}>
         Skip to content
       </a>
       <AppShell.Header hiddenFrom="sm" className={styles.header} withBorder={false}>
         <Group h="100%" px="md" gap="sm" wrap="nowrap">
-          <Burger opened={opened} onClick={menu.toggle} size="sm" aria-label="Navigation" aria-expanded={opened} />
+          <Burger
+            ref={burger}
+            opened={opened}
+            onClick={menu.toggle}
+            size="sm"
+            aria-label="Navigation"
+            aria-expanded={opened}
+          />
           <Brand />
           <span className={styles.spread} />
           <AttentionLink />

@@ -77,7 +77,14 @@ export const theme = createTheme({
         overlayProps: { backgroundOpacity: 0.45 },
         centered: true,
       },
-      styles: { title: { fontWeight: 620, fontSize: 'var(--mantine-h2-font-size)' } },
+      // Mantine's line height of 1 would make the lines of a wrapped title touch.
+      styles: {
+        title: {
+          fontWeight: 620,
+          fontSize: 'var(--mantine-h2-font-size)',
+          lineHeight: 'var(--mantine-h2-line-height)',
+        },
+      },
     },
     InputLabel: { styles: { label: { marginBottom: 2 } } },
     InputDescription: { styles: { description: { marginBottom: 4 } } },

@@ -1,5 +1,6 @@
 /** Reports the server's health, readiness, metrics, settings and counts; rotates its task key. */
 import { now } from '../../base/clock.ts';
+import { toFileNames } from '../../contract/server-file.ts';
 import { listReplicas } from '../../store/operations/replicas.ts';
 import { countByStatus, countHeld } from '../../store/rows/counts.ts';
 import { countOpenFindings } from '../../store/rows/findings.ts';
@@ -39,14 +40,14 @@ export const serverHandlers: Pick<
     return undefined;
   },
   async 'settings-get'(_, { settings, environment, db }) {
-    const { decide: _deciders, ...decides_by } = environment;
+    const { decide: _deciders, ...fileSettings } = environment;
     return db.redact.value({
       version: settings.version,
       node_version: process.version,
       platform: `${process.platform} ${process.arch}`,
       started_with: settings.started_with,
       sources: settings.sources,
-      decides_by,
+      decides_by: toFileNames(fileSettings),
     });
   },
   async 'overview-get'(_, { db, clock }) {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { defaultDrainSeconds, SettingsError } from './flag-values.ts';
-import { readSettings } from './settings.ts';
+import { readSettings, serverFlags } from './settings.ts';
 
 const token = 'four-and-twenty-characters';
 
@@ -11,6 +11,19 @@ test('reads the admin token without the line break at the end of a secret from a
   expect(readSettings([], { SLIPWAY_ADMIN_TOKEN: `${token}\r\n` }).admin_token).toBe(token);
   expect(readSettings([], {}).admin_token).toBeNull();
   expect(() => readSettings([], { SLIPWAY_ADMIN_TOKEN: `short${'\n'.repeat(24)}` })).toThrow(SettingsError);
+});
+
+test('reads an empty flag or variable as unset', () => {
+  const names = Object.keys(serverFlags).map((flag) => `SLIPWAY_${flag.replaceAll('-', '_').toUpperCase()}`);
+  const empty = Object.fromEntries([...names, 'SLIPWAY_ADMIN_TOKEN'].map((name) => [name, '']));
+  expect(readSettings([], empty)).toEqual(readSettings([], {}));
+  expect(readSettings(['--port', '', '--data-dir='], {})).toEqual(readSettings([], {}));
+});
+
+test('reads yes and no from a variable in any case', () => {
+  for (const text of ['1', 'true', 'TRUE', 'yes', 'on'])
+    expect(readSettings([], { SLIPWAY_ALLOW_LOCAL_DRIVER: text }).allow_local_driver).toBe(true);
+  expect(readSettings([], { SLIPWAY_ALLOW_LOCAL_DRIVER: 'off' }).allow_local_driver).toBe(false);
 });
 
 test('refuses too few database connections', () => {

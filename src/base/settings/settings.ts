@@ -17,6 +17,7 @@ import {
   SettingsError,
   secureUrlFrom,
 } from './flag-values.ts';
+import { type Environment, isYes, readVariable } from './flag-variables.ts';
 import { type OtlpHeaders, otlpHeadersVariable, readOtlpHeaders } from './otlp-headers.ts';
 
 export interface ServerSettings {
@@ -264,7 +265,8 @@ export const serverUsage = (): string =>
     `  ${otlpHeadersVariable} has headers for --otlp-endpoint and --otlp-logs-endpoint, like authorization=Bearer%20…,name=value.`,
   ].join('\n');
 
-export function readSettings(argv: string[], environment: Record<string, string | undefined>): ServerSettings {
+/** An empty flag or variable counts as unset. */
+export function readSettings(argv: string[], environment: Environment): ServerSettings {
   let flags: Record<string, string | boolean | undefined>;
   try {
     flags = parseArgs({
@@ -276,15 +278,15 @@ export function readSettings(argv: string[], environment: Record<string, string 
     throw new SettingsError(error instanceof Error ? error.message : String(error));
   }
   const text = (flag: string): string | null => {
-    const given = flags[flag] ?? environment[variableOf(flag)] ?? serverFlags[flag]?.value;
-    return typeof given === 'string' && given !== '' ? given : null;
+    const given = flags[flag] || readVariable(environment, variableOf(flag)) || serverFlags[flag]?.value;
+    return typeof given === 'string' ? given : null;
   };
   const sourceOf = (flag: string): string => {
-    if (flags[flag] !== undefined) return `--${flag}`;
-    return environment[variableOf(flag)] === undefined ? 'default' : variableOf(flag);
+    if (flags[flag]) return `--${flag}`;
+    return readVariable(environment, variableOf(flag)) === undefined ? 'default' : variableOf(flag);
   };
   const isSet = (flag: string): boolean =>
-    flags[flag] === true || ['1', 'true', 'yes'].includes(environment[variableOf(flag)] ?? '');
+    flags[flag] === true || isYes(readVariable(environment, variableOf(flag)) ?? '');
   const seconds = (flag: string): number => {
     const given = Number(text(flag));
     if (!Number.isFinite(given) || given < 0)
@@ -349,7 +351,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     loki_endpoint: httpUrlFrom('loki-endpoint', text('loki-endpoint')),
     config: text('config'),
     // A secret that was made from a file often ends with a line break.
-    admin_token: environment.SLIPWAY_ADMIN_TOKEN?.trim() ?? null,
+    admin_token: readVariable(environment, 'SLIPWAY_ADMIN_TOKEN')?.trim() ?? null,
     sources: Object.fromEntries(Object.keys(serverFlags).map((flag) => [flag.replaceAll('-', '_'), sourceOf(flag)])),
   };
   if (settings.owner_database_url !== null && settings.database_url === null)

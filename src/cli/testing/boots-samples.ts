@@ -92,6 +92,7 @@ export const sampleWhatIf = (fields: Partial<WhatIf> = {}): WhatIf => ({
   budget_seconds: 400,
   rescue_seconds: 360,
   boots: 41,
+  arrived_count: 40,
   oldest_at: at(1),
   false_kills: [{ ...slowHealthyBoot, over_seconds: 23, rescued: true }],
   false_kill_count: 1,

@@ -141,6 +141,9 @@ export const WhatIf = Type.Object(
     budget_seconds: Type.Number(),
     rescue_seconds: Type.Number(),
     boots: Type.Integer({ description: 'The number of recorded boots.' }),
+    arrived_count: Type.Integer({
+      description: 'How many of them arrived, in time or late. If none did, nothing is known about healthy boots.',
+    }),
     oldest_at: nullable(Timestamp),
     false_kills: Type.Array(FalseKill, {
       description: 'Boots that would have failed although they arrived, largest excess over the budget first.',

@@ -49,7 +49,7 @@ test('offers no node action to a tenant', () => {
     expect(each).toMatchObject({ open: false, why_not: 'Only operators of the whole fleet may do this.' });
 });
 
-/** Where each action is available on a free node with a deadline and a held verdict. */
+/** Where each action is available on a free node with a deadline, a held verdict and no address. */
 const availableWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
   retry: [],
   'extend-deadline': ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],
@@ -62,7 +62,7 @@ const availableWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
   retire: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
   'retry-release': [],
   'force-release': [],
-  probe: ['provisioning', 'starting', 'ready', 'degraded', 'offline'],
+  probe: ['starting', 'ready', 'degraded'],
   'collect-diagnostics': liveNodeStatuses,
   'accept-key': [],
   'apply-held-verdict': ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
@@ -279,13 +279,23 @@ describe('a probe', () => {
     });
   });
 
-  test('needs an address, or an agent that takes tasks', () => {
+  test('needs an address, or an agent that can answer', () => {
+    const fenced = 'its agent gets no probe task while it is fenced';
+    const silences: Partial<Record<NodeStatus, string>> = {
+      ...{ failed: fenced, draining: fenced, cleaning: fenced, quarantined: fenced },
+      offline: 'its agent sends no heartbeats',
+      provisioning: 'its agent has not registered',
+    };
     for (const status of liveNodeStatuses) {
-      const open = !['failed', 'draining', 'cleaning', 'quarantined'].includes(status);
+      const silence = silences[status];
       expect(offer('probe', { status, endpoint: 'http://pier' })).toMatchObject({ open: true });
       expect(offer('probe', { status, endpoint: null })).toMatchObject({
-        open,
-        why_not: open ? null : 'It has no address to probe, and its agent gets no probe task while it is fenced.',
+        open: silence === undefined,
+        why_not: silence ? `It has no address to probe, and ${silence}.` : null,
+      });
+      expect(offer('probe', { status, endpoint: null, agentless: true })).toMatchObject({
+        open: false,
+        why_not: 'It has no address to probe, and no agent runs on it.',
       });
     }
   });

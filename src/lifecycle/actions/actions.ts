@@ -87,6 +87,14 @@ function fenceReason({ node_instance_id, instance_fenced }: ActionSubject): stri
     : `Its instance is fenced (${instance_fenced}); re-enroll it, reimage it or retire it.`;
 }
 
+/** Why no agent can answer a task now; null if one may. */
+function agentSilence(status: NodeStatus, agentless = false): string | null {
+  if (agentless) return 'no agent runs on it';
+  if (isFenced(status)) return 'its agent gets no probe task while it is fenced';
+  if (status === 'offline') return 'its agent sends no heartbeats';
+  return status === 'provisioning' ? 'its agent has not registered' : null;
+}
+
 const statusesExcept = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
 
 /** Why no diagnostics can be collected from a machine that is gone. */
@@ -201,11 +209,10 @@ export const nodeActions = {
     does: 'probes it now and records the result',
     for: 'fleet',
     from: liveNodeStatuses,
-    whyNot: ({ node_instance_id, endpoint, status }) => {
+    whyNot: ({ node_instance_id, endpoint, status, agentless }) => {
       if (node_instance_id === null) return 'It has no instance.';
-      return endpoint === null && isFenced(status)
-        ? 'It has no address to probe, and its agent gets no probe task while it is fenced.'
-        : null;
+      const silence = endpoint === null ? agentSilence(status, agentless) : null;
+      return silence && `It has no address to probe, and ${silence}.`;
     },
   },
   'collect-diagnostics': {

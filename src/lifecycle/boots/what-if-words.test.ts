@@ -13,6 +13,7 @@ import {
 const counts = (fields: Partial<WhatIfCounts> = {}): WhatIfCounts => ({
   budget_seconds: 400,
   boots: 212,
+  arrived_count: 212,
   false_kill_count: 0,
   rescued_count: 0,
   stuck_count: 0,
@@ -24,6 +25,8 @@ const counts = (fields: Partial<WhatIfCounts> = {}): WhatIfCounts => ({
 
 it.each([
   [{ boots: 0 }, 'With 400 s: unknown, because no boot is recorded.'],
+  [{ boots: 5, arrived_count: 0 }, 'With 400 s: unknown, because none of 5 boots on record arrived.'],
+  [{ boots: 1, arrived_count: 0 }, 'With 400 s: unknown, because the one boot on record never arrived.'],
   [{ boots: 1 }, 'With 400 s, the one boot on record would not have been given up before it arrived.'],
   [{}, 'With 400 s, none of 212 boots would have been given up before it arrived.'],
   [
@@ -66,9 +69,8 @@ it('says how many boots are undecided, and which share of future boots would be 
 });
 
 it.each([
-  [{ boots: 6, predicted_false_kill_share: 0 }, 'at most 39 %'],
-  [{ boots: 8, stuck_count: 1, undecided_count: 1, predicted_false_kill_share: 0 }, 'at most 39 %'],
-  [{ boots: 6, false_kill_count: 6, predicted_false_kill_share: 1 }, 'at least 61 %'],
+  [{ arrived_count: 6, predicted_false_kill_share: 0 }, 'at most 39 %'],
+  [{ arrived_count: 6, false_kill_count: 6, predicted_false_kill_share: 1 }, 'at least 61 %'],
 ])('gives only a bound if none or all of the boots were slow: %o', (fields, share) => {
   expect(predictedSentence(counts(fields))).toBe(
     `Of future boots that arrive, ${share} would take longer (95 % sure).`,

@@ -17,6 +17,7 @@ export const sourceWords: Record<BudgetSource, string> = {
 export interface WhatIfCounts {
   budget_seconds: number;
   boots: number;
+  arrived_count: number;
   false_kill_count: number;
   rescued_count: number;
   stuck_count: number;
@@ -48,9 +49,11 @@ function rescueWords({ false_kill_count, rescued_count }: WhatIfCounts): string 
 
 /** The summary in one sentence. */
 export function headlineOf(counts: WhatIfCounts): string {
-  const { budget_seconds, boots, false_kill_count } = counts;
+  const { budget_seconds, boots, arrived_count, false_kill_count } = counts;
   const withBudget = `With ${formatSeconds(budget_seconds)}`;
   if (boots === 0) return `${withBudget}: unknown, because no boot is recorded.`;
+  if (arrived_count === 0)
+    return `${withBudget}: unknown, because ${boots === 1 ? 'the one boot on record never' : `none of ${formatCount(boots)} boots on record`} arrived.`;
   if (false_kill_count === 0)
     return `${withBudget}, ${boots === 1 ? 'the one boot on record' : `none of ${formatCount(boots)} boots`} would ${boots === 1 ? 'not ' : ''}have been given up before it arrived.`;
   const pronoun = false_kill_count === 1 ? 'it' : 'they';
@@ -81,11 +84,11 @@ const unseenBound = (seen: number): number => (seen > 0 ? 1 - 0.05 ** (1 / seen)
 
 /** The predicted share of slow boots. If none or all boots were slow, only a bound is known. */
 function predictSlowShare(counts: WhatIfCounts): { share: number; bound?: 'at most' | 'at least' } | null {
-  const { predicted_false_kill_share: share, boots, false_kill_count, stuck_count, undecided_count } = counts;
+  const { predicted_false_kill_share: share, arrived_count, false_kill_count } = counts;
   if (share === null) return null;
-  const arrivals = boots - stuck_count - undecided_count;
-  if (share === 0 && false_kill_count === 0) return { share: unseenBound(arrivals), bound: 'at most' };
-  if (share === 1 && false_kill_count === arrivals) return { share: 1 - unseenBound(arrivals), bound: 'at least' };
+  if (share === 0 && false_kill_count === 0) return { share: unseenBound(arrived_count), bound: 'at most' };
+  if (share === 1 && false_kill_count === arrived_count)
+    return { share: 1 - unseenBound(arrived_count), bound: 'at least' };
   return { share };
 }
 

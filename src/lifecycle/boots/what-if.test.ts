@@ -20,6 +20,7 @@ describe('another budget', () => {
     const cancelled = { node_id: 'cancelled', seconds: 500, outcome: 'cancelled' as const };
     expect(whatIf([slow, quick, stuck, cancelled], { budget_seconds: 400, rescue_seconds: 0 })).toEqual({
       boots: 4,
+      arrived: 2,
       false_kills: [{ boot: slow, over_seconds: 23, rescued: false }],
       rescued: 0,
       stuck: [{ boot: stuck, sooner_seconds: 320 }],

@@ -26,6 +26,8 @@ export interface StuckBoot<B> {
 
 export interface WhatIf<B> {
   boots: number;
+  /** The boots that arrived. Without one, nothing is known about healthy boots. */
+  arrived: number;
   /** Largest excess over the budget first. */
   false_kills: FalseKill<B>[];
   rescued: number;
@@ -59,6 +61,7 @@ export function whatIf<B extends TimedBoot>(
   const totalSoonerSeconds = stuck.reduce((sum, { sooner_seconds }) => sum + sooner_seconds, 0);
   return {
     boots: boots.length,
+    arrived: boots.filter(hasArrived).length,
     false_kills,
     rescued: false_kills.filter(({ rescued }) => rescued).length,
     stuck,

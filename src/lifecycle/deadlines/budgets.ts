@@ -36,6 +36,16 @@ export const defaultBudgets = {
   clean: 900,
 } as const satisfies Record<Exclude<BudgetPhase, 'rescue'>, number>;
 
+/** The defaults as a settings file writes them: the cleaning has the budget of the release. */
+export const defaultBudgetSettings = {
+  queue_seconds: defaultBudgets.queue,
+  provision_seconds: defaultBudgets.provision,
+  start_seconds: defaultBudgets.start,
+  offline_seconds: defaultBudgets.offline,
+  drain_seconds: defaultBudgets.drain,
+  release_seconds: defaultBudgets.release,
+} as const satisfies BudgetSettings;
+
 export const defaultRuntimeClasses: Record<string, BudgetSettings> = {
   hermes: { provision_seconds: 1800 },
   aks: { provision_seconds: 1800 },

@@ -63,7 +63,10 @@ test('derives the occupancy from the allocation', () => {
     expect(allocationStatusNames.filter((status) => occupancyOf(status) === occupancy).sort()).toEqual(statuses.sort());
   expect(occupancyOf(null)).toBe('free');
   expect(displayOccupancy({ status: 'ready', occupancy: 'free' })).toBe('free');
-  expect(displayOccupancy({ status: 'retired', occupancy: 'free' })).toBeNull();
+  for (const status of nodeStatusNames.filter((name) => name !== 'ready')) {
+    expect(displayOccupancy({ status, occupancy: 'free' })).toBeNull();
+    expect(displayOccupancy({ status, occupancy: 'occupied' })).toBe('occupied');
+  }
   expect(displayOccupancy({ status: 'retired', occupancy: 'cleanup' })).toBe('cleanup');
   expect(occupancyOf(null, true)).toBe('cleanup');
   expect(occupancyOf('released', true)).toBe('cleanup');

@@ -142,11 +142,11 @@ export const occupancyOf = (allocation: AllocationStatus | null, residue = false
   return occupancy === 'free' && residue ? 'cleanup' : occupancy;
 };
 
-/** The occupancy to display: null for a retired node, because no allocation can get it. */
+/** The occupancy to display: null for a free node that no allocation can get. */
 export const displayOccupancy = ({
   status,
   occupancy,
 }: {
   status: NodeStatus;
   occupancy: Occupancy;
-}): Occupancy | null => (status === 'retired' && occupancy === 'free' ? null : occupancy);
+}): Occupancy | null => (status !== 'ready' && occupancy === 'free' ? null : occupancy);

@@ -18,6 +18,7 @@ export interface WhatIfQuery extends WhatIfQuestion {
 
 interface WhatIfCounts {
   boots: number;
+  arrived_count: number;
   false_kill_count: number;
   rescued_count: number;
   stuck_count: number;
@@ -71,6 +72,7 @@ export async function computeWhatIf(db: Queryable, question: WhatIfQuery) {
   const [counted] = await db.query<WhatIfCounts>(
     `select
        count(*)::int as boots,
+       (count(*) filter (where ${hasCompleted}))::int as arrived_count,
        (count(*) filter (where ${hasCompleted} and seconds > $3))::int as false_kill_count,
        (count(*) filter (where ${hasCompleted} and seconds > $3 and seconds - $3 <= $4))::int as rescued_count,
        (count(*) filter (where outcome = 'timed_out'))::int as stuck_count,

@@ -209,6 +209,27 @@ test('keeps the first ending; cancels a queued operation at once and marks a run
   );
 });
 
+test('ends the running or waiting step of a cancelled operation with it', async () => {
+  const error = { code: 'broken', owner_layer: 'node', message: 'it broke' };
+  for (const waits of [false, true]) {
+    const { run, executor } = await startTestOperation();
+    const started = fleet.now();
+    await startStep(db, run, 'first', 1, executor, started);
+    const ending = { status: 'retrying', tries: 1, error, retry_at: secondsLater(started, 60) } as const;
+    if (waits) await endStep(db, run, 'first', ending, executor, started);
+    const cancelled = secondsLater(started, 5);
+    await finishOperation(db, run, { status: 'cancelled' }, executor, cancelled);
+    const { steps: ended } = await requireOperation(run.workflow_id, secondsLater(started, 41 * 60));
+    expect(ended[0]).toMatchObject({
+      status: 'failed',
+      finished_at: cancelled.toISOString(),
+      retry_at: null,
+      error: waits ? error : null,
+    });
+    expect(ended[1]?.status).toBe('pending');
+  }
+});
+
 test('stops an overdue step once, and ends its operation as failed with that cause', async () => {
   const { run, executor } = await startTestOperation();
   const started = fleet.now();

@@ -183,6 +183,14 @@ export const recordStoreWait = (
 
 export type Ending = { status: Extract<OperationStatus, 'succeeded' | 'failed' | 'cancelled'>; error?: OperationError };
 
+/** No step outlives its operation: its time would run on. The error is on the operation. */
+function endOpenSteps(draft: OperationDraft, status: Ending['status'], now: Date): void {
+  for (const step of draft.steps)
+    if (status === 'succeeded' && step.status === 'pending') amendStep(draft, step, { status: 'skipped' });
+    else if (step.status === 'running' || step.status === 'waiting')
+      amendStep(draft, step, { status: 'failed', finished_at: now, retry_at: null });
+}
+
 const endingWords = { succeeded: 'succeeded', failed: 'failed', cancelled: 'was cancelled' } as const;
 
 export const finishOperation = (
@@ -201,8 +209,7 @@ export const finishOperation = (
     // Store the percentage, because another attempt continues from it.
     setProgress(draft, { ...previous.progress, updated_at: now.toISOString() }, now);
     amendOperation(draft, { status, error: draft.redact.value(error ?? null), finished_at: now });
-    if (status === 'succeeded')
-      for (const step of draft.steps) if (step.status === 'pending') amendStep(draft, step, { status: 'skipped' });
+    endOpenSteps(draft, status, now);
     const summary = `${previous.kind} ${endingWords[status]}${error ? `: ${error.message}` : ''}`;
     draft.facts.push(
       buildOperationFact(draft.row, 'workflow', `operation.${status}`, summary, error ? { error } : {}, now),

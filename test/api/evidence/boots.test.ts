@@ -84,6 +84,7 @@ describe('the what-if analysis of a budget', () => {
       const { false_kills, stuck, ...counts } = await askWhatIf('any', budget_seconds);
       expect(counts).toMatchObject({
         boots: expected.boots,
+        arrived_count: expected.arrived,
         false_kill_count: expected.false_kills.length,
         rescued_count: expected.rescued,
         stuck_count: expected.stuck.length,

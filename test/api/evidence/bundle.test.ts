@@ -86,7 +86,9 @@ it('contains everything about a machine, and no secret', async () => {
   expect(files.get('timeline.ndjson')).toContain('"kind":"node.ready"');
   expect(JSON.parse(files.get('explain.json') ?? '')).toMatchObject({ status: 'ready' });
   expect(JSON.parse(files.get('allocation.json') ?? '')).toMatchObject({ allocation_id: allocation.allocation_id });
-  expect(JSON.parse(files.get('server/settings.json') ?? '')).toHaveProperty(['decides_by', 'brake']);
+  expect(JSON.parse(files.get('server/settings.json') ?? '')).toMatchObject({
+    decides_by: { brake: { fraction: 0.2, window_seconds: 60 }, budgets: { provision_seconds: 720 } },
+  });
   const secrets = {
     ...plantedSecrets,
     own: fixture.token,

@@ -1,10 +1,12 @@
 /** One concern: its subject, age, reason and actions. */
 
 import { Button } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import { describeCause } from '../../../../src/lifecycle/model/transitions.ts';
+import { explanationQuery } from '../../api/queries/nodes.ts';
 import { shortId } from '../../ui/layout/CopyId.tsx';
 import { ownerWords, toSentence } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
@@ -14,6 +16,7 @@ import type { Action } from '../actions/action.ts';
 import { AffectedAllocation, QuarantinedBy, useFailingSince } from '../allocation/trouble-facts.tsx';
 import { BootsLink } from '../boots/BootsLink.tsx';
 import { aboutWords, suggestedBudget } from '../drift/words.ts';
+import { waitingWords } from '../node/explanation.ts';
 import { causeWords, costWords, residueName, whereWords } from '../residue/words.ts';
 import { afterwardsWords, effectWords } from '../supervision/words.ts';
 import styles from './Attention.module.css';
@@ -114,7 +117,7 @@ function describe(concern: Concern): RowText {
           allocation_id && <AffectedAllocation key="allocation" allocation_id={allocation_id} />,
           status === 'offline' && deadline_at && (
             <span key="end">
-              given up in <Countdown at={deadline_at} />, unless it sends a heartbeat
+              given up in <Countdown at={deadline_at} />
             </span>
           ),
           status === 'failed' && deadline_at && (
@@ -217,6 +220,20 @@ function FailingFor({ allocation }: { allocation: Allocation }) {
   );
 }
 
+/**
+ * Explains a machine, so that its row says the same as its page. The stream says when to read it
+ * again.
+ */
+function useExplanation(concern: Concern) {
+  const node = concern.kind === 'node' ? concern.node : null;
+  const { data } = useQuery({
+    ...explanationQuery(node?.node_id ?? ''),
+    refetchInterval: false,
+    enabled: node !== null,
+  });
+  return node && data ? { actions: data.actions, waiting: waitingWords(data, node) } : undefined;
+}
+
 interface Props {
   concern: Concern;
   /** Undefined for viewers. */
@@ -225,7 +242,8 @@ interface Props {
 
 export function AttentionRow({ concern, onAction }: Props) {
   const { title, name, why, facts } = describe(concern);
-  const actions = onAction ? nextActions(concern) : [];
+  const explained = useExplanation(concern);
+  const actions = onAction ? nextActions(concern, explained?.actions) : [];
   const since = concernSince(concern);
   return (
     <li className={styles.row}>
@@ -244,7 +262,7 @@ export function AttentionRow({ concern, onAction }: Props) {
         </p>
         <p className={styles.why}>{typeof why === 'string' ? toSentence(withLocalTimes(why)) : why}</p>
         <p className={styles.facts}>
-          {facts.filter(Boolean).map((fact, at) => (
+          {[...facts, explained?.waiting && withLocalTimes(explained.waiting)].filter(Boolean).map((fact, at) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: the facts have a fixed order and no ids
             <span key={at}>{fact}</span>
           ))}

@@ -1,12 +1,13 @@
 /** The actions on a concern. The action that usually helps comes first. */
 import type { Node } from '../../../../src/contract/node.ts';
+import type { OfferedAction } from '../../../../src/lifecycle/actions/actions.ts';
 import type { AllocationActionName } from '../../../../src/lifecycle/actions/allocation-actions.ts';
 import type { Occupancy } from '../../../../src/lifecycle/model/states.ts';
 import type { Action } from '../actions/action.ts';
-import { actionLabel, allocationActionLabel, isEnding } from '../actions/words.ts';
+import { actionLabel, allocationActionLabel, isEnding, isWayOut } from '../actions/words.ts';
 import { allocationAction, offerOf } from '../allocation/allocation-actions.ts';
 import { decisionAction, decisionLabels, decisionsOn } from '../drift/finding-actions.ts';
-import { type NextStep, nextStepsFor } from '../node/next-steps.ts';
+import { availableSteps } from '../node/next-steps.ts';
 import { nodeAction, nodeOffer } from '../node/node-actions.ts';
 import { residueAction, residueActions } from '../residue/residue-actions.ts';
 import { resumeAction } from '../supervision/brake-actions.ts';
@@ -32,9 +33,13 @@ const allocationStatus: Record<Occupancy, 'provisioning' | 'active' | 'releasing
   free: 'active',
 };
 
-function nextNodeActions(node: Node, name: NextStep): NextAction[] {
-  if (name !== 'release')
-    return [{ label: actionLabel(name), helps: !isEnding(name), open: () => nodeAction(node, nodeOffer(name)) }];
+const onMachine = (node: Node, offer: OfferedAction): NextAction => ({
+  label: actionLabel(offer.action),
+  helps: !isEnding(offer.action),
+  open: () => nodeAction(node, offer),
+});
+
+function releaseOf(node: Node): NextAction[] {
   const { allocation_id, occupancy } = node;
   if (allocation_id === null) return [];
   const allocation = { allocation_id, name: null, status: allocationStatus[occupancy] };
@@ -47,7 +52,8 @@ function nextNodeActions(node: Node, name: NextStep): NextAction[] {
   ];
 }
 
-export function nextActions(concern: Concern): NextAction[] {
+/** `offers`: the actions of the machine, in the order of the server; empty until they are read. */
+export function nextActions(concern: Concern, offers: readonly OfferedAction[] = []): NextAction[] {
   switch (concern.kind) {
     case 'hold':
       return [{ label: 'Resume', helps: false, open: () => resumeAction(concern.hold) }];
@@ -62,9 +68,13 @@ export function nextActions(concern: Concern): NextAction[] {
         open: () => allocationAction(concern.allocation, offerOf(name)),
       }));
     case 'node':
-      return nextStepsFor(concern.node).flatMap((name) => nextNodeActions(concern.node, name));
+      return availableSteps(concern.node, offers, isWayOut).flatMap((name) =>
+        name === 'release'
+          ? releaseOf(concern.node)
+          : offers.filter(({ action }) => action === name).map((offer) => onMachine(concern.node, offer)),
+      );
     case 'teardown':
-      return nextNodeActions(concern.node, 'quarantine');
+      return [onMachine(concern.node, nodeOffer('quarantine'))];
     case 'residue':
       return (['verify', 'delete'] as const).map((action) => ({
         label: residueActions[action].label,

@@ -20,7 +20,7 @@ function rescueOf({ phase, budget_seconds, rescue_seconds }: JudgedPhase, tried_
 export function judge(phase: JudgedPhase, budget_seconds: number): Judgement {
   const { samples, survival } = phase;
   const rescue_seconds = rescueOf(phase, budget_seconds);
-  const { boots, false_kills, rescued, stuck, stuck_found_sooner_seconds, undecided } = whatIf(samples, {
+  const { boots, arrived, false_kills, rescued, stuck, stuck_found_sooner_seconds, undecided } = whatIf(samples, {
     budget_seconds,
     rescue_seconds,
   });
@@ -28,6 +28,7 @@ export function judge(phase: JudgedPhase, budget_seconds: number): Judgement {
     budget_seconds,
     rescue_seconds,
     boots,
+    arrived_count: arrived,
     false_kills: false_kills.map(({ boot, ...judged }) => ({ ...boot, ...judged })),
     false_kill_count: false_kills.length,
     rescued_count: rescued,

@@ -10,6 +10,7 @@ import { PillFilter } from '../../ui/table/PillFilter.tsx';
 import { layerLooks, layerNames } from './layer-looks.ts';
 import styles from './Timeline.module.css';
 import { TimelineRow } from './TimelineRow.tsx';
+import { newestFirst } from './timeline-order.ts';
 
 interface Props {
   /** The thing whose evidence is shown. */
@@ -22,7 +23,7 @@ export function Timeline({ subject, layer, onLayer }: Props) {
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
     timelineQuery(filters({ ...subject, layer })),
   );
-  const facts = data?.pages.flatMap((page) => page.items);
+  const facts = data && newestFirst(data.pages.flatMap((page) => page.items));
   return (
     <div>
       <div className={styles.layers}>

@@ -35,6 +35,8 @@ export function FindBox({ onLeave }: { onLeave: () => void }) {
         onKeyDown={(event) => {
           if (event.key !== 'Escape') return;
           if (typed === '') event.currentTarget.blur();
+          // The first Escape clears the text; the next one closes the navigation.
+          else event.preventDefault();
           setTyped('');
         }}
         leftSection={<IconFocus2 size={14} aria-hidden />}

@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { Node } from '../../../../src/contract/node.ts';
-import { nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
+import { displayOccupancy, nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
 import type { FleetNode } from '../../api/cache/fleet-node.ts';
 import { nodeRowsQuery } from '../../api/queries/nodes.ts';
 import { CopyId } from '../../ui/layout/CopyId.tsx';
@@ -58,8 +58,8 @@ const columns: Column<Row>[] = [
   {
     key: 'occupancy',
     heading: 'Occupancy',
-    sortValue: ({ more }) => more?.occupancy ?? '',
-    cell: ({ more }) => more?.occupancy,
+    sortValue: ({ more }) => (more && displayOccupancy(more)) ?? '',
+    cell: ({ more }) => more && displayOccupancy(more),
   },
   {
     key: 'seen',

@@ -3,6 +3,7 @@ import { Portal } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { systemClock } from '../../../../src/base/clock.ts';
+import { displayOccupancy } from '../../../../src/lifecycle/model/states.ts';
 import type { FleetNode } from '../../api/cache/fleet-node.ts';
 import { nodeQuery } from '../../api/queries/nodes.ts';
 import { shortId } from '../../ui/layout/CopyId.tsx';
@@ -62,7 +63,8 @@ export function NodePreview({ node, at, stuck }: Props) {
           </div>
         )}
         <div className={styles.row}>
-          {[node.pool, node.zone, more?.occupancy].filter(Boolean).join(' · ')} · <code>{shortId(node.node_id)}</code>
+          {[node.pool, node.zone, more && displayOccupancy(more)].filter(Boolean).join(' · ')} ·{' '}
+          <code>{shortId(node.node_id)}</code>
         </div>
       </div>
     </Portal>

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 import type { Verdict } from '../../../../src/contract/node.ts';
-import { nodeActions } from '../../../../src/lifecycle/actions/actions.ts';
+import { type NodeActionName, nodeActions } from '../../../../src/lifecycle/actions/actions.ts';
 import { nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
 import { isWayOut } from '../actions/words.ts';
-import { leadingOffers, nextStepsFor } from './next-steps.ts';
+import { availableSteps, leadingOffers, nextStepsFor } from './next-steps.ts';
 
 const occupancies = ['free', 'reserved', 'occupied', 'cleanup'] as const;
-const offer = (action: string, open = true) => ({ action, open });
+const offer = (action: NodeActionName, open = true) => ({ action, open });
 const certain = { certain: true } as Verdict;
 
 it('names only actions that the action table allows in that status', () => {
@@ -30,4 +30,18 @@ it('the node page offers the available actions of Attention and every other way 
   expect(leadingOffers(cleaning, [offer('retry-release')], isWayOut)).toEqual([offer('retry-release')]);
   const silent = { status: 'offline', occupancy: 'reserved', verdict: null } as const;
   expect(leadingOffers(silent, [offer('extend-deadline'), offer('probe')], isWayOut)).toEqual([offer('probe')]);
+});
+
+it('leads out: only open actions, a new enrolment in place of a closed one, and a vain retry last', () => {
+  const fenced = { status: 'quarantined', occupancy: 'free', verdict: null } as const;
+  const offers = [offer('reactivate', false), offer('re-enroll'), offer('retire')];
+  expect(availableSteps(fenced, offers, isWayOut)).toEqual(['re-enroll', 'retire']);
+  expect(availableSteps(fenced, [offer('reactivate'), ...offers.slice(1)], isWayOut)).toEqual(['reactivate', 'retire']);
+  const silent = { status: 'offline', occupancy: 'occupied', verdict: null } as const;
+  const silentOffers = [offer('extend-deadline'), offer('re-enroll'), offer('probe', false)];
+  expect(availableSteps(silent, silentOffers, isWayOut)).toEqual(['extend-deadline', 'release']);
+  const failed = { status: 'failed', occupancy: 'reserved', verdict: null } as const;
+  const repeated = [offer('extend-deadline'), offer('retry')];
+  expect(availableSteps(failed, repeated, isWayOut)).toEqual(['extend-deadline', 'retry']);
+  expect(availableSteps(failed, repeated.toReversed(), isWayOut)).toEqual(['retry', 'extend-deadline']);
 });

@@ -13,9 +13,9 @@ export type NextStep = NodeActionName | 'release';
 const nextSteps = {
   offline: {
     reserved: ['probe', 'extend-deadline'],
-    occupied: ['probe', 'release'],
+    occupied: ['probe', 'extend-deadline', 'release'],
     cleanup: ['probe', 'extend-deadline'],
-    free: ['probe', 'retire'],
+    free: ['probe', 'extend-deadline', 'retire'],
   },
   failed: {
     reserved: ['retry', 'extend-deadline'],
@@ -47,17 +47,43 @@ export function nextStepsFor({ status, occupancy, verdict }: NodeState): NextSte
   return steps.filter((name) => name !== 'extend-deadline' || !verdict?.certain);
 }
 
+/** In these statuses a machine without its usual way out can enrol again. */
+const enrolStatuses: ReadonlySet<NodeStatus> = new Set(['failed', 'quarantined']);
+
+/**
+ * The steps that the server offers now: those of the table, then every other way out. If the first
+ * step of the table is not available, a new enrolment comes first. A retry that the server puts
+ * last, because the machine failed repeatedly, comes last.
+ */
+export function availableSteps<Name extends NodeActionName>(
+  node: NodeState,
+  offers: readonly { action: Name; open: boolean }[],
+  isWayOut: (action: string) => boolean,
+): (Name | 'release')[] {
+  const open = offers.filter((offer) => offer.open).map(({ action }) => action);
+  const listed = nextStepsFor(node);
+  const steps = listed.flatMap((name): (Name | 'release')[] =>
+    name === 'release' ? [name] : open.filter((action) => action === name),
+  );
+  const enrols = enrolStatuses.has(node.status) && steps[0] !== listed[0];
+  const all = new Set([
+    ...open.filter((action) => action === 're-enroll' && enrols),
+    ...steps,
+    ...open.filter((action) => isWayOut(action)),
+  ]);
+  const isDiscouraged = (name: string) => name === 'retry' && offers.at(-1)?.action === 'retry';
+  return [...all].toSorted((one, other) => Number(isDiscouraged(one)) - Number(isDiscouraged(other)));
+}
+
 /** Steps with a button elsewhere on the page. */
 const shownElsewhere: ReadonlySet<string> = new Set(['extend-deadline', 'release']);
 
-/** The available actions in the order of the table, then every other way out. */
-export const leadingOffers = <O extends { action: string; open: boolean }>(
+/** The offers of the available steps, for the page of the node. */
+export const leadingOffers = <O extends { action: NodeActionName; open: boolean }>(
   node: NodeState,
   offers: readonly O[],
   isWayOut: (action: string) => boolean,
-): O[] => {
-  const steps = nextStepsFor(node).filter((name) => !shownElsewhere.has(name));
-  const open = offers.filter((offer) => offer.open);
-  const listedOffers = steps.flatMap((name) => open.filter(({ action }) => action === name));
-  return [...listedOffers, ...open.filter((offer) => isWayOut(offer.action) && !listedOffers.includes(offer))];
-};
+): O[] =>
+  availableSteps(node, offers, isWayOut)
+    .filter((name) => !shownElsewhere.has(name))
+    .flatMap((name) => offers.filter(({ action }) => action === name));

@@ -176,6 +176,9 @@ describe('on an allocation', () => {
 test.each([
   [['node_1', 'extend-deadline'], "required option '-r, --reason <text>'"],
   [['node_1', 'explode', '-r', 'x'], "value 'explode' is invalid"],
+  [['node_1', 'extend'], "value 'extend' is invalid for argument 'action'"],
+  [['node_1'], "missing required argument 'action'"],
+  [['node_1', 'extend-deadline', '--secs', '600'], "unknown option '--secs'"],
 ])('refuses act %j and sends nothing', async (args, message) => {
   const { code, stderr } = await slipway('act', ...args);
   expect(code).toBe(2);

@@ -22,7 +22,8 @@ const slipway = (...args: string[]) => runCli(args, { server: server.url });
 test('shows holds, and releases one or all with a reason', async () => {
   server.on('brake-get', () => ({ body: sampleBrake({ holding: true, holds: [sampleHold()] }) }));
   server.on('brake-resume', () => ({ body: sampleBrake() }));
-  expect((await slipway('brake')).stdout).toContain('! liveness in pool fleet');
+  for (const words of [['brake'], ['brake', 'show'], ['brake', 'list']])
+    expect((await slipway(...words)).stdout).toContain('! liveness in pool fleet');
   expect(JSON.parse((await slipway('brake', '--json')).stdout).holds).toHaveLength(1);
   const one = await slipway('brake', 'resume', '--hold', 'hold_1', '--reason', 'really gone');
   expect(one).toMatchObject({ code: 0, stdout: '✔ hold_1 is released; the rules decide again within seconds\n' });

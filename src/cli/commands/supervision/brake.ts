@@ -12,6 +12,7 @@ interface ResumeOptions {
 
 const makeShow = (cli: Cli) =>
   new SlipwayCommand('brake show')
+    .alias('list')
     .description('Show held verdicts, why and until when, maintenance windows, and gaps of the control plane.')
     .action(
       cli.run(async (session) => {

@@ -49,11 +49,28 @@ test('shows no list without affected boots', () => {
   expect(text[1]).toBe('  This is the current budget, set by the pool.');
   expect(text).toContain('  1 boot ended for another reason after 720 s; whether it would have arrived is unknown.');
   expect(text.join('\n')).not.toContain('NODE');
-  const empty = render({ ...none, boots: 0, oldest_at: null, predicted_false_kill_share: null, phase: 'start' });
+  const empty = render({
+    ...none,
+    boots: 0,
+    arrived_count: 0,
+    oldest_at: null,
+    predicted_false_kill_share: null,
+    phase: 'start',
+  });
   expect(empty.slice(0, 3)).toEqual([
     '○ With 400 s: unknown, because no boot is recorded.',
     '  The current budget is 720 s, set by the pool.',
     '',
   ]);
   expect(empty.at(-1)).toContain('slipway budget gpu 400 --phase start');
+});
+
+test('shows no success if no boot ever arrived', () => {
+  const noArrivals = { false_kills: [], false_kill_count: 0, rescued_count: 0, predicted_false_kill_share: null };
+  const text = render({ ...noArrivals, boots: 1, arrived_count: 0 });
+  expect(text.slice(0, 3)).toEqual([
+    '○ With 400 s: unknown, because the one boot on record never arrived.',
+    '  The current budget is 720 s, set by the pool.',
+    '  The one stuck boot would have been found 320 s sooner.',
+  ]);
 });

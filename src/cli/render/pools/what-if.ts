@@ -65,10 +65,10 @@ function section<Row>(title: string, columns: Column<Row>[], rows: Row[], total:
   ];
 }
 
-function currentBudgetSentence({ current, budget_seconds, boots }: WhatIf): string {
+function currentBudgetSentence({ current, budget_seconds, arrived_count }: WhatIf): string {
   const { budget_seconds: currentSeconds, budget_source, false_kill_count } = current;
   const source = sourceWords[budget_source];
-  if (boots === 0) return `The current budget is ${formatSeconds(currentSeconds)}, ${source}.`;
+  if (arrived_count === 0) return `The current budget is ${formatSeconds(currentSeconds)}, ${source}.`;
   if (currentSeconds === budget_seconds) return `This is the current budget, ${source}.`;
   return `The current budget (${formatSeconds(currentSeconds)}, ${source}) would have failed ${false_kill_count || 'none'} of the boots that arrived.`;
 }
@@ -80,13 +80,15 @@ function basisSentence({ boots, oldest_at }: WhatIf, { nowMs }: RenderContext): 
 
 export function whatIfLines(answer: WhatIf, context: RenderContext): string[] {
   const { paint, width, nowMs, commandLine } = context;
-  const { false_kills, false_kill_count, rescued_count, stuck, stuck_count, boots } = answer;
+  const { false_kills, false_kill_count, rescued_count, stuck, stuck_count, boots, arrived_count } = answer;
   const losesBoots = false_kill_count > rescued_count;
   const mark = losesBoots
     ? paint('bad', '✖')
     : false_kill_count > 0
       ? paint('warn', '!')
-      : paint('good', boots ? '✔' : '○');
+      : arrived_count > 0
+        ? paint('good', '✔')
+        : '○';
   const [first = '', ...rest] = wrap(headlineOf(answer), width - 2);
   const sentences = [
     currentBudgetSentence(answer),
