@@ -164,6 +164,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
   let isClosing = false;
   app.addHook('preClose', async () => {
     isClosing = true;
+    await services.longPolls.close();
   });
   app.addHook('onRequest', async (request, reply) => {
     request.correlation_id = correlationOf(request);

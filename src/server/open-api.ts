@@ -13,6 +13,7 @@ import { apiSettings } from '../api/settings.ts';
 import { openTokenChecks } from '../api/sign-in/open-token-checks.ts';
 import { createScrapers } from '../api/sign-in/scrapers.ts';
 import { createLiveFeed } from '../api/stream/live-feed.ts';
+import { createLongPolls } from '../api/stream/long-polls.ts';
 import { systemClock } from '../base/clock.ts';
 import { readDiskSpace } from '../base/files/disk-space.ts';
 import { openFilesLimit } from '../base/network/host.ts';
@@ -100,6 +101,7 @@ export async function openApi(opening: Opening, store: OpenedStore, operating: O
     fleetLoad: () => ({ ...ingest.heartbeatLoad(), beat_rate: settings.beat_rate }),
     tail,
     feed,
+    longPolls: createLongPolls({ tail, clock }),
     latencies,
     places: openPlaces(),
     connections,
