@@ -92,6 +92,8 @@ export interface ApiServices extends OperationServices {
   intake: LogIntake;
   restoration: RestorationWatch;
   readiness(): Promise<Record<string, ReadinessCheck>>;
+  /** Whether this replica got SIGTERM and answers `/readyz` with 503. */
+  isDraining(): boolean;
   /** The last runs of this replica's sweeps. */
   sweeps(): SweepFigures[];
   serverWatch: Pick<ServerWatch, 'look'>;

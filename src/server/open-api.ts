@@ -110,6 +110,7 @@ export async function openApi(opening: Opening, store: OpenedStore, operating: O
     credential_age: createCredentialAge(clock, opening.settings),
     tracer,
     ...nodeLogs.services,
+    isDraining,
     readiness: async () => ({
       database: await checkStore(),
       ...(isDraining() && { shutdown: { ok: false, state: 'stopping', detail: 'this replica is stopping' } }),
