@@ -2,11 +2,11 @@
  * Runs the stories of the fleet benchmark: the servers or their database fail while the fleet sends
  * heartbeats. Each story returns how long its failure or recovery took.
  */
-import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pause, systemClock } from '../../src/base/clock.ts';
+import { copyAsNextVersion, type NextMigrations } from '../../test/support/next-version.ts';
 import type { Figure } from '../harness/measure.ts';
-import { type Replica, root } from '../harness/server-process.ts';
+import type { Replica } from '../harness/server-process.ts';
 import type { FleetOptions, storyNames } from './options.ts';
 import { intervalSeconds, startServer } from './scene.ts';
 import type { Store } from './store.ts';
@@ -87,27 +87,24 @@ async function storeDown({ store, options, progress }: StoryContext): Promise<Fi
 }
 
 /** Adds columns that the older version does not know, and an index that takes a while to build. */
-const changes = {
-  '0900-upgrade.sql':
-    'alter table heartbeats add column upgraded boolean;\nalter table nodes add column upgraded boolean;\n',
-  '0901-upgrade-index.sql':
-    "-- online\ncreate index concurrently if not exists nodes_upgraded on nodes (zone, name) where status <> 'retired';\n",
+const changes: NextMigrations = {
+  '9001-upgrade.sql': {
+    sql: 'alter table heartbeats add column upgraded boolean;\nalter table nodes add column upgraded boolean;\n',
+    step: {
+      step: 'expand',
+      effects: ['heartbeats', 'nodes'].map((table) => ({ table, blocks: 'everything', work: 'catalog' })),
+    },
+  },
+  '9002-upgrade-index.sql': {
+    sql: "-- online\ncreate index concurrently if not exists nodes_upgraded on nodes (zone, name) where status <> 'retired';\n",
+    step: { step: 'expand', effects: [{ table: 'nodes', blocks: 'nothing', work: 'index' }] },
+  },
 };
-
-/** Copies this version and adds two migrations. */
-async function createNewerVersion(directory: string): Promise<string> {
-  const copy = join(directory, 'newer');
-  await mkdir(copy);
-  for (const name of ['src', 'bin']) await cp(join(root, name), join(copy, name), { recursive: true });
-  await cp(join(root, 'package.json'), join(copy, 'package.json'));
-  for (const name of ['node_modules', 'dist']) await symlink(join(root, name), join(copy, name));
-  for (const [name, sql] of Object.entries(changes)) await writeFile(join(copy, 'src/store/migrations', name), sql);
-  return copy;
-}
 
 /** Replaces one replica after the other with a newer version, then kills one of the new ones. */
 async function rolling({ store, directory, options, replicas, progress }: StoryContext): Promise<Figure[]> {
-  const newer = await createNewerVersion(directory);
+  const newer = join(directory, 'newer');
+  await copyAsNextVersion(newer, changes);
   const figures: Figure[] = [];
   for (const index of [0, 1]) {
     await wait(settleSeconds(options));

@@ -164,6 +164,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
   let isClosing = false;
   app.addHook('preClose', async () => {
     isClosing = true;
+    await services.longPolls.close();
   });
   app.addHook('onRequest', async (request, reply) => {
     request.correlation_id = correlationOf(request);
@@ -187,7 +188,10 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
     const { operation } = request;
     if (operation && !waitingCalls.has(operation)) services.latencies.observeCall(operation, reply.elapsedTime / 1000);
     const isFrequent = request.method === 'GET' || request.agent_session;
-    const level = reply.statusCode >= 500 ? 'error' : isFrequent ? 'debug' : 'info';
+    // A replica that stops refuses calls on purpose, and health checks see it.
+    const isStopping = reply.statusCode === 503 && (isClosing || services.isDraining());
+    const isFailure = reply.statusCode >= 500 && !isStopping;
+    const level = isFailure ? 'error' : isFrequent ? 'debug' : 'info';
     const ids = idsOfRequest(request);
     request.log[level](
       {

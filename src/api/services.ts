@@ -38,6 +38,7 @@ import type { Scrapers } from './sign-in/scrapers.ts';
 import type { LogLevelControl } from './status/log-level.ts';
 import type { ServerWatch } from './status/server-watch.ts';
 import type { LiveFeed } from './stream/live-feed.ts';
+import type { LongPolls } from './stream/long-polls.ts';
 
 export interface ApiSettings {
   version: string;
@@ -76,6 +77,7 @@ export interface ApiServices extends OperationServices {
   fleetLoad(): FleetLoad;
   tail: EvidenceTail;
   feed: LiveFeed;
+  longPolls: LongPolls;
   latencies: Pick<Latencies, 'observeCall'>;
   /** Limits on the connections and long calls that people hold open on this replica. */
   places: Record<'streams' | 'log_follows' | 'catch_ups' | 'log_searches', Places>;
@@ -90,6 +92,8 @@ export interface ApiServices extends OperationServices {
   intake: LogIntake;
   restoration: RestorationWatch;
   readiness(): Promise<Record<string, ReadinessCheck>>;
+  /** Whether this replica got SIGTERM and answers `/readyz` with 503. */
+  isDraining(): boolean;
   /** The last runs of this replica's sweeps. */
   sweeps(): SweepFigures[];
   serverWatch: Pick<ServerWatch, 'look'>;

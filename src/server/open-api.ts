@@ -13,6 +13,7 @@ import { apiSettings } from '../api/settings.ts';
 import { openTokenChecks } from '../api/sign-in/open-token-checks.ts';
 import { createScrapers } from '../api/sign-in/scrapers.ts';
 import { createLiveFeed } from '../api/stream/live-feed.ts';
+import { createLongPolls } from '../api/stream/long-polls.ts';
 import { systemClock } from '../base/clock.ts';
 import { readDiskSpace } from '../base/files/disk-space.ts';
 import { openFilesLimit } from '../base/network/host.ts';
@@ -100,6 +101,7 @@ export async function openApi(opening: Opening, store: OpenedStore, operating: O
     fleetLoad: () => ({ ...ingest.heartbeatLoad(), beat_rate: settings.beat_rate }),
     tail,
     feed,
+    longPolls: createLongPolls({ tail, clock }),
     latencies,
     places: openPlaces(),
     connections,
@@ -108,6 +110,7 @@ export async function openApi(opening: Opening, store: OpenedStore, operating: O
     credential_age: createCredentialAge(clock, opening.settings),
     tracer,
     ...nodeLogs.services,
+    isDraining,
     readiness: async () => ({
       database: await checkStore(),
       ...(isDraining() && { shutdown: { ok: false, state: 'stopping', detail: 'this replica is stopping' } }),

@@ -1,10 +1,15 @@
-/** Migrates a database as the version after this one would, with one more migration. */
-import { copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+/**
+ * Stands for the version after this one: migrates a database with one more migration, or copies the
+ * programs with a higher version and more migrations. The rest of their code is that of this
+ * version.
+ */
+import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { packageRoot } from '../../src/base/files/package-root.ts';
+import { packageRoot, packageVersion } from '../../src/base/files/package-root.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { knownSchema, type MigrationStep, migrationSteps } from '../../src/store/upgrade/migration-steps.ts';
+import { windowMinors } from '../../src/store/upgrade/releases.ts';
 
 const ownFolder = join(packageRoot, 'src/store/migrations');
 export const nextVersion = 9000;
@@ -37,4 +42,41 @@ export async function migrateAsNext(url: string, step: MigrationStep) {
   } finally {
     await remove();
   }
+}
+
+/** The last version on whose schema a server of this version still runs. */
+export function lastVersionInWindow(): string {
+  const [major, minor] = packageVersion().split('.').map(Number);
+  return `${major}.${(minor ?? 0) + windowMinors}.0`;
+}
+
+async function edit(from: string, to: string, before: string, after: string): Promise<void> {
+  const text = await readFile(from, 'utf8');
+  if (!text.includes(before)) throw new Error(`${from} does not contain ${before}`);
+  await writeFile(to, text.replaceAll(before, after));
+}
+
+const isTest = (path: string) => path.includes('.test.');
+const beginOfSteps = 'migrationSteps: Readonly<Record<string, MigrationStep>> = {';
+
+export type NextMigrations = Readonly<Record<string, { sql: string; step: MigrationStep }>>;
+
+/** Copies this version as `lastVersionInWindow()`, with these further migrations. */
+export async function copyAsNextVersion(directory: string, migrations: NextMigrations): Promise<void> {
+  const inCopy = (path: string) => join(directory, path);
+  const inPackage = (path: string) => join(packageRoot, path);
+  const setVersion = (path: string) =>
+    edit(inPackage(path), inCopy(path), JSON.stringify(packageVersion()), JSON.stringify(lastVersionInWindow()));
+  await mkdir(inCopy('dist'), { recursive: true });
+  for (const folder of ['src', 'bin'])
+    await cp(inPackage(folder), inCopy(folder), { recursive: true, filter: (path) => !isTest(path) });
+  for (const folder of ['node_modules', 'dist/console']) await symlink(inPackage(folder), inCopy(folder));
+  for (const file of ['package.json', 'dist/agent.mjs']) await setVersion(file);
+  for (const [name, { sql }] of Object.entries(migrations))
+    await writeFile(inCopy(`src/store/migrations/${name}`), sql);
+  const steps = Object.entries(migrations).map(
+    ([name, { step }]) => `${JSON.stringify(name)}: ${JSON.stringify(step)},`,
+  );
+  const table = inCopy('src/store/upgrade/migration-steps.ts');
+  await edit(table, table, beginOfSteps, [beginOfSteps, ...steps].join('\n'));
 }

@@ -222,6 +222,8 @@ export async function spawnServer(
     args?: string[];
     env?: Record<string, string>;
     node_args?: string[];
+    /** The entry point of another version of the server. */
+    program?: string;
     /** The hard limit of open files. */
     open_files?: number;
     /** A database that the caller creates and drops. */
@@ -249,7 +251,7 @@ export async function spawnServer(
     ...(options.args ?? []),
   ];
   const { env, node_args, open_files } = options;
-  const program = node_args ? main : serverProgram;
+  const program = options.program ?? (node_args ? main : serverProgram);
   const { child, url, output, ended, end } = await spawnMain(args, { env, program, node_args, open_files });
   const token = (await readFile(join(ownDirectories.data_dir, 'admin.token'), 'utf8')).trim();
   const as = clientFor(url);

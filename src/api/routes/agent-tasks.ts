@@ -5,7 +5,6 @@ import { isFenced, type NodeStatus } from '../../lifecycle/model/states.ts';
 import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
 import { answerTask, renewLease } from '../../store/agents/tasks.ts';
 import type { Handlers } from '../services.ts';
-import { waitForFact } from '../stream/wait-for-fact.ts';
 import { leaseSignedTask } from '../task-delivery.ts';
 
 /** In these statuses, a node without a task is not refused: a teardown task may follow. */
@@ -25,7 +24,7 @@ const queuedKinds: readonly string[] = ['task.queued', 'task.requeued'];
 const deliveredKinds: readonly string[] = ['task.leased', 'task.redelivered'];
 
 export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-progress' | 'agent-task-result'> = {
-  async 'agent-task-next'({ agent, query, request }, services) {
+  async 'agent-task-next'({ agent, query, request, reply }, services) {
     const session = agent();
     const polled_at = now(services.clock);
     const idle = query?.idle ?? false;
@@ -37,9 +36,8 @@ export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-p
       const remainingMs = until.getTime() - at.getTime();
       const nextFact =
         remainingMs > 0
-          ? waitForFact(
-              services,
-              request,
+          ? services.longPolls.waitForFact(
+              reply.raw,
               remainingMs,
               (fact) => isAboutTasks(fact.kind) && fact.node_instance_id === session.node_instance_id,
             )
@@ -52,6 +50,8 @@ export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-p
         return { task: null };
       }
       await nextFact;
+      // The next poll, at another replica, gets the task.
+      if (services.longPolls.areClosing()) return { task: null };
     }
   },
   async 'agent-task-progress'({ agent, params, body }, services) {

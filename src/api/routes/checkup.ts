@@ -16,7 +16,6 @@ import { hasAgent } from '../../store/agents/instances.ts';
 import { joinedRow, type NodeRow, readNode } from '../../store/rows/nodes.ts';
 import { readGenerationDocument } from '../../store/rows/pools.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
-import { waitForFact } from '../stream/wait-for-fact.ts';
 
 const layerCheckWire = ({ layer, ok, code, detail, owner }: CheckedLayer): LayerCheck => {
   const entry = code === null ? null : findError(code);
@@ -63,7 +62,7 @@ const pingWire = ({ task, checks }: PingResult): Ping => ({
 
 /** Waits until the ping ends or expires, but no longer than the caller asked for. */
 async function followPing(
-  { request }: Pick<Call<'agent-ping-get'>, 'request'>,
+  { request, reply }: Pick<Call<'agent-ping-get'>, 'request' | 'reply'>,
   services: ApiServices,
   task_id: string,
   node_instance_id: string,
@@ -71,11 +70,15 @@ async function followPing(
 ): Promise<Ping> {
   const until_ms = services.clock.nowMs() + wait_seconds * 1000;
   let ping = await readPing(services, task_id, node_instance_id);
-  while (!isPingOver(ping.checks) && !request.raw.destroyed) {
+  while (!isPingOver(ping.checks) && !request.raw.destroyed && !services.longPolls.areClosing()) {
     const remaining_ms = Math.min(until_ms, ping.task.expires_at.getTime()) - services.clock.nowMs();
     if (until_ms <= services.clock.nowMs()) break;
     // Subscribe before reading, so that an answer in between is not missed.
-    const nextFact = waitForFact(services, request, Math.max(1, remaining_ms), (fact) => fact.data.task_id === task_id);
+    const nextFact = services.longPolls.waitForFact(
+      reply.raw,
+      Math.max(1, remaining_ms),
+      (fact) => fact.data.task_id === task_id,
+    );
     ping = await readPing(services, task_id, node_instance_id);
     if (isPingOver(ping.checks)) break;
     await nextFact;

@@ -11,7 +11,8 @@ import { contractStep, expandStep, migrateAsNext, nextVersion } from '../../supp
 import { type SpawnedServer, spawnProgram, spawnServer } from '../../support/server.ts';
 
 const folder = join(import.meta.dirname, 'fixtures');
-const fixtures = (await readdir(folder)).filter((name) => name.endsWith('.sql'));
+const files = await readdir(folder);
+const fixtures = files.filter((name) => name.endsWith('.sql'));
 
 let database: TestDatabase | undefined;
 let server: SpawnedServer | undefined;
@@ -64,8 +65,9 @@ async function allocateAndRelease({ client }: SpawnedServer, pool: string): Prom
   await waitForStatus(client, id, 'released');
 }
 
-test('each release has a fixture', () => {
-  for (const { version } of releases) expect(fixtures).toContain(`${version}.sql`);
+test('each release has its database and its agent', () => {
+  for (const { version } of releases)
+    expect(files).toEqual(expect.arrayContaining([`${version}.sql`, `agent-${version}.mjs.gz`]));
 });
 
 describe.for(fixtures)('the database of %s', (name) => {
