@@ -1,0 +1,98 @@
+/** Checks of a failover in the database itself: lost changes, waiting operations, false verdicts. */
+import type { EvidenceKind } from '../../../src/contract/evidence/evidence-kinds.ts';
+import { withClient } from '../../support/database.ts';
+import type { AcknowledgedChanges } from './changes.ts';
+import type { LightAgent } from './light-agents.ts';
+
+const read = <Row extends object>(url: string, text: string, values: unknown[] = []): Promise<Row[]> =>
+  withClient(url, async (client) => (await client.query<Row>(text, values)).rows);
+
+/** A release may have ended, but it must never be undone. */
+const queries: Record<Exclude<keyof AcknowledgedChanges, 'lastMs'>, string> = {
+  created: 'select allocation_id as id from allocations',
+  released: `select allocation_id as id from allocations where status in ('releasing', 'released')`,
+  actions: `select correlation_id as id from evidence where kind = 'action.done'`,
+  pools: 'select name as id from pools',
+};
+
+/** Returns the acknowledged changes that this database does not have. */
+export async function findLost(url: string, acknowledged: AcknowledgedChanges): Promise<string[]> {
+  const lost: string[] = [];
+  for (const [name, text] of Object.entries(queries) as [keyof typeof queries, string][]) {
+    const expectedIds = [...acknowledged[name]];
+    const existingIds = new Set((await read<{ id: string }>(url, text)).map(({ id }) => id));
+    lost.push(...expectedIds.filter((id) => !existingIds.has(id)).map((id) => `${name}: ${id}`));
+  }
+  return lost;
+}
+
+/** The state of each unfinished operation, by id. Any progress changes it. */
+export async function readUnfinished(url: string): Promise<Map<string, string>> {
+  const rows = await read<{ workflow_id: string; state: string }>(
+    url,
+    `select workflow_id, concat_ws(' ', operations.kind, operations.status, (
+       select string_agg(concat_ws(' ', name, steps.status, tries), ', ' order by ordinal)
+       from steps
+       where steps.workflow_id = operations.workflow_id and steps.status <> 'pending'
+     )) as state
+     from operations
+     where operations.status in ('queued', 'running', 'cancelling')`,
+  );
+  return new Map(rows.map(({ workflow_id, state }) => [workflow_id, state]));
+}
+
+/** Verdicts and faults. None of them is expected, except about machines that died. */
+const verdictKinds: EvidenceKind[] = [
+  'node.offline',
+  'node.degraded',
+  'node.failed',
+  'node.held',
+  'brake.held',
+  'allocation.failed',
+  'allocation.release_failed',
+  'operation.failed',
+  'operation.cancelled',
+  'step.failed',
+  'verdict.unwritable',
+  'residue.left',
+  'residue.found',
+  'evidence.lost',
+  'evidence.missing',
+];
+
+interface Verdict {
+  kind: string;
+  atMs: number;
+  summary: string;
+  node_id: string | null;
+  stale_seconds: number | null;
+}
+
+export const readVerdicts = (url: string): Promise<Verdict[]> =>
+  read<Verdict>(
+    url,
+    `select kind, (extract(epoch from at) * 1000)::double precision as "atMs", summary, node_id,
+       (data -> 'evidence' ->> 'stale_seconds')::double precision as stale_seconds
+     from evidence
+     where kind = any($1) or (kind = 'node.quarantined' and actor is null)
+     order by xid, seq`,
+    [verdictKinds],
+  );
+
+/** A busy machine may keep this process from sending heartbeats; then the silence was real. */
+const wasSilent = ({ sentMs }: LightAgent, { atMs, stale_seconds }: Verdict): boolean =>
+  stale_seconds !== null && !sentMs.some((ms) => ms < atMs && ms > atMs - 1000 * stale_seconds);
+
+/** Sorts verdicts into those with a real cause, by node, and those without. */
+export function judgeVerdicts(verdicts: readonly Verdict[], agents: readonly LightAgent[]) {
+  const real = new Map<string, Verdict>();
+  const falseVerdicts: string[] = [];
+  for (const verdict of verdicts) {
+    const agent = agents.find(({ node_id }) => node_id === verdict.node_id);
+    const isDead = agent?.diedMs != null && verdict.atMs > agent.diedMs;
+    const isOffline = verdict.kind === 'node.offline';
+    if (agent && isOffline && (isDead || wasSilent(agent, verdict))) real.set(agent.node_id, verdict);
+    else if (!isDead) falseVerdicts.push(`${verdict.kind}: ${verdict.summary}`);
+  }
+  return { real, falseVerdicts };
+}
