@@ -51,7 +51,6 @@ const verdictKinds: EvidenceKind[] = [
   'allocation.failed',
   'allocation.release_failed',
   'operation.failed',
-  'operation.cancelled',
   'step.failed',
   'verdict.unwritable',
   'residue.left',
