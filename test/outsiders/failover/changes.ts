@@ -77,7 +77,7 @@ export function startChanges(options: ChangeOptions): Changes {
       }
     };
     // The workers start one after another, so that they are in different phases.
-    await pause(systemClock, 1000 * max_hold_seconds * (index / workers));
+    await pause(systemClock, 500 * max_hold_seconds * (index / workers));
     while (!isStopped) {
       const answer = await caller.change('allocation-create', { body: { pool } });
       if (!('reply' in answer)) {

@@ -78,6 +78,22 @@ export const readVerdicts = (url: string): Promise<Verdict[]> =>
     [verdictKinds],
   );
 
+/** What keeps a rule from a verdict on a dead machine: its status, a hold, or recent gaps. */
+export async function readReasonsToWait(url: string, { node_id, diedMs }: LightAgent): Promise<string[]> {
+  const rows = await read<{ fact: string }>(
+    url,
+    `select concat_ws(' ', 'node', status, held) as fact
+     from nodes
+     where node_id = $1
+     union all
+     select concat_ws(' ', 'gap until', ended_at, extract(epoch from ended_at - started_at), cause)
+     from ingest_gaps
+     where ended_at > to_timestamp($2 / 1000.0)`,
+    [node_id, diedMs],
+  );
+  return rows.map(({ fact }) => fact);
+}
+
 /** A busy machine may keep this process from sending heartbeats; then the silence was real. */
 const wasSilent = ({ sentMs }: LightAgent, { atMs, stale_seconds }: Verdict): boolean =>
   stale_seconds !== null && !sentMs.some((ms) => ms < atMs && ms > atMs - 1000 * stale_seconds);
