@@ -78,7 +78,7 @@ export const readVerdicts = (url: string): Promise<Verdict[]> =>
     [verdictKinds],
   );
 
-/** What keeps a rule from a verdict on a dead machine: its status, a hold, or recent gaps. */
+/** Returns the facts that may delay the verdict on a dead machine: status, hold and gaps. */
 export async function readReasonsToWait(url: string, { node_id, diedMs }: LightAgent): Promise<string[]> {
   const rows = await read<{ fact: string }>(
     url,

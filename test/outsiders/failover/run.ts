@@ -136,7 +136,7 @@ export async function runFailovers(cluster: FailoverCluster, size: FailoverSize)
   await declarePool(client, 'fleet', { driver: 'external', heartbeat });
   const fleet = await startLightAgents(server, 'fleet', light_agents);
   onTestFinished(() => fleet.stop());
-  const mortal = fleet.agents.slice(0, failovers);
+  const doomed = fleet.agents.slice(0, failovers);
   const nodes = fleet.agents.slice(failovers).map(({ node_id }) => node_id);
   const changes = startChanges({ ...size, client, pool: 'work', nodes });
   await until('every worker to have allocated', () => changes.acknowledged.created.size >= workers, {
@@ -145,7 +145,7 @@ export async function runFailovers(cluster: FailoverCluster, size: FailoverSize)
   expect(await scrape(server)).toContain('slipway_database_state{state="ok"} 1');
 
   const recoveries: Recovery[] = [];
-  for (const [round, dying] of mortal.entries()) {
+  for (const [round, dying] of doomed.entries()) {
     await cluster.addStandby();
     const before = countChanges(changes.acknowledged);
     await until('more changes', () => countChanges(changes.acknowledged) >= before + size.changes_between, {
@@ -174,7 +174,7 @@ export async function runFailovers(cluster: FailoverCluster, size: FailoverSize)
   }
 
   const releaseEverything = () => changes.stop().then(() => releaseAll(client));
-  await Promise.all([releaseEverything(), ...mortal.map((agent) => waitForVerdict(cluster, fleet, agent))]);
+  await Promise.all([releaseEverything(), ...doomed.map((agent) => waitForVerdict(cluster, fleet, agent))]);
   const url = cluster.primaryUrl();
   const { real, falseVerdicts } = judgeVerdicts(await readVerdicts(url), fleet.agents);
   const worst = Math.max(...recoveries.map(({ lastOperation }) => lastOperation));
