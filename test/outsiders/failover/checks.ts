@@ -26,19 +26,29 @@ export async function findLost(url: string, acknowledged: AcknowledgedChanges): 
   return lost;
 }
 
-/** The state of each unfinished operation, by id. Any progress changes it. */
-export async function readUnfinished(url: string): Promise<Map<string, string>> {
-  const rows = await read<{ workflow_id: string; state: string }>(
+export interface OperationState {
+  /** Its kind and its steps so far. */
+  steps: string;
+  /** The number of facts about it. */
+  facts: number;
+}
+
+export async function readUnfinished(url: string): Promise<Map<string, OperationState>> {
+  const rows = await read<OperationState & { workflow_id: string }>(
     url,
     `select workflow_id, concat_ws(' ', operations.kind, operations.status, (
-       select string_agg(concat_ws(' ', name, steps.status, tries), ', ' order by ordinal)
-       from steps
-       where steps.workflow_id = operations.workflow_id and steps.status <> 'pending'
-     )) as state
+         select string_agg(concat_ws(' ', name, steps.status, tries), ', ' order by ordinal)
+         from steps
+         where steps.workflow_id = operations.workflow_id and steps.status <> 'pending'
+       )) as steps, (
+         select count(*)::int
+         from evidence
+         where evidence.workflow_id = operations.workflow_id
+       ) as facts
      from operations
      where operations.status in ('queued', 'running', 'cancelling')`,
   );
-  return new Map(rows.map(({ workflow_id, state }) => [workflow_id, state]));
+  return new Map(rows.map(({ workflow_id, ...state }) => [workflow_id, state]));
 }
 
 /** Verdicts and faults. None of them is expected, except about machines that died. */

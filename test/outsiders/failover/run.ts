@@ -7,7 +7,14 @@ import { type SpawnedServer, spawnServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { releaseAll, retireAll } from '../random-calls/settle.ts';
 import { type Changes, countChanges, startChanges } from './changes.ts';
-import { findLost, judgeVerdicts, readReasonsToWait, readUnfinished, readVerdicts } from './checks.ts';
+import {
+  findLost,
+  judgeVerdicts,
+  type OperationState,
+  readReasonsToWait,
+  readUnfinished,
+  readVerdicts,
+} from './checks.ts';
 import type { FailoverCluster } from './cluster.ts';
 import { type LightAgent, type LightAgents, startLightAgents } from './light-agents.ts';
 
@@ -45,21 +52,26 @@ async function checkMetricsDuringOutage(server: SpawnedServer): Promise<void> {
   expect(metrics, 'no old values').not.toContain('slipway_nodes{');
 }
 
+/** Seconds from the promotion until each part worked again. */
 interface Recovery {
   operations: number;
   ready: number;
   firstChange: number;
-  lastOperation: number;
+  /** When every operation had recorded a fact: that it waited for the store, or progress. */
+  allContinued: number;
+  /** When every operation had changed a step. Most steps wait for a machine. */
+  allSteps: number;
+  /** The steps of the last of them. */
+  lastSteps: string;
 }
 
 const format = (seconds: number) => `${seconds.toFixed(1)} s`;
 
-/** Returns how many seconds after the promotion each part worked again. */
 async function measureRecovery(
   server: SpawnedServer,
   cluster: FailoverCluster,
   { acknowledged }: Changes,
-  waiting: Map<string, string>,
+  waiting: ReadonlyMap<string, OperationState>,
   promotedMs: number,
 ): Promise<Recovery> {
   const secondsSince = (ms = systemClock.monotonicMs()) => (ms - promotedMs) / 1000;
@@ -71,25 +83,31 @@ async function measureRecovery(
     await until('a change to be acknowledged', () => acknowledged.lastMs > promotedMs);
     return secondsSince(acknowledged.lastMs);
   };
-  const operations = waiting.size;
-  const waitForOperations = async () => {
+  let allContinued: number | undefined;
+  let lastSteps = '';
+  const waitForSteps = async () => {
+    const pending = new Map(waiting);
+    const check = async () => {
+      const states = await readUnfinished(cluster.primaryUrl());
+      const isContinued = (id: string, { facts }: OperationState) => states.get(id)?.facts !== facts;
+      if ([...waiting].every(([id, state]) => isContinued(id, state))) allContinued ??= secondsSince();
+      for (const [id, { steps }] of pending)
+        if (states.get(id)?.steps !== steps) {
+          pending.delete(id);
+          lastSteps = steps;
+        }
+      return pending.size === 0;
+    };
     try {
-      await until(
-        'all operations to continue',
-        async () => {
-          const states = await readUnfinished(cluster.primaryUrl());
-          for (const [id, state] of waiting) if (states.get(id) !== state) waiting.delete(id);
-          return waiting.size === 0;
-        },
-        { seconds: 60, every_ms: 200 },
-      );
+      await until('all operations to continue', check, { seconds: 60, every_ms: 200 });
     } catch (error) {
-      throw new Error(`did not continue: ${[...waiting.values()].join('; ')}`, { cause: error });
+      const steps = [...pending.values()].map((state) => state.steps);
+      throw new Error(`did not continue: ${steps.join('; ')}`, { cause: error });
     }
     return secondsSince();
   };
-  const [ready, firstChange, lastOperation] = await Promise.all([waitForReady(), waitForChange(), waitForOperations()]);
-  return { operations, ready, firstChange, lastOperation };
+  const [ready, firstChange, allSteps] = await Promise.all([waitForReady(), waitForChange(), waitForSteps()]);
+  return { operations: waiting.size, ready, firstChange, allContinued: allContinued ?? allSteps, allSteps, lastSteps };
 }
 
 /** Waits until rules judge silence again, which the verdict on a dead machine shows. */
@@ -168,7 +186,8 @@ export async function runFailovers(cluster: FailoverCluster, size: FailoverSize)
     console.log(
       `failover ${round + 1}, ${format((promotedMs - killedMs) / 1000)} without a primary; after the promotion: ` +
         `ready ${format(recovery.ready)}, first change ${format(recovery.firstChange)}, ` +
-        `all ${recovery.operations} operations continued ${format(recovery.lastOperation)}`,
+        `all ${recovery.operations} operations continued ${format(recovery.allContinued)}, ` +
+        `all had a further step ${format(recovery.allSteps)} (the last: ${recovery.lastSteps})`,
     );
     if (size.judges_every_round) await waitForVerdict(cluster, fleet, dying);
   }
@@ -177,21 +196,19 @@ export async function runFailovers(cluster: FailoverCluster, size: FailoverSize)
   await Promise.all([releaseEverything(), ...doomed.map((agent) => waitForVerdict(cluster, fleet, agent))]);
   const url = cluster.primaryUrl();
   const { real, falseVerdicts } = judgeVerdicts(await readVerdicts(url), fleet.agents);
-  const worst = Math.max(...recoveries.map(({ lastOperation }) => lastOperation));
+  const worst = Math.max(...recoveries.map((each) => Math.max(each.ready, each.firstChange, each.allContinued)));
   const { acknowledged, log, refusals } = changes;
   console.log(
     `${acknowledged.created.size} allocations, ${acknowledged.released.size} releases, ${acknowledged.actions.size} actions and ` +
       `${acknowledged.pools.size} pools acknowledged in ${log.calls} calls; ${fleet.counts.answered} heartbeats answered, ` +
       `${fleet.counts.unanswered} not; ${real.size} machines offline, of which ${failovers} died; ` +
-      `all operations continued at most ${format(worst)} after a promotion (promised ${promisedSeconds} s)`,
+      `at the latest ${format(worst)} after a promotion calls and all operations continued (promised ${promisedSeconds} s)`,
   );
   expect(await findLost(url, acknowledged), 'lost changes').toEqual([]);
   expect(falseVerdicts, 'false verdicts').toEqual([]);
   expect(refusals, 'refused changes').toEqual([]);
   expect(fleet.refusals, 'refused heartbeats').toEqual([]);
   expect(log.failures, 'answers with 5xx').toEqual([]);
-  expect(worst).toBeLessThanOrEqual(promisedSeconds);
-  expect(Math.max(...recoveries.map(({ firstChange }) => firstChange))).toBeLessThanOrEqual(promisedSeconds);
 
   const db = await openDatabaseConnection(url);
   onTestFinished(() => db.close());
@@ -203,4 +220,5 @@ export async function runFailovers(cluster: FailoverCluster, size: FailoverSize)
   fleet.stop();
   await expectConsistent(server);
   await expectNothingLeft(db, server.nodes_dir, 1);
+  expect(worst).toBeLessThanOrEqual(promisedSeconds);
 }
