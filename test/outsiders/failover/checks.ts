@@ -66,7 +66,6 @@ const verdictKinds: EvidenceKind[] = [
   'residue.left',
   'residue.found',
   'evidence.lost',
-  'evidence.missing',
 ];
 
 interface Verdict {
