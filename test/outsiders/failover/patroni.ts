@@ -1,6 +1,6 @@
 /**
  * Two PostgreSQL servers that Patroni manages, with etcd as its store, behind HAProxy, which sends
- * connections to the primary. Patroni promotes the standby and rebuilds a killed primary itself.
+ * connections to the primary. Patroni promotes the standby, and copies it to a new one itself.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -186,6 +186,8 @@ export async function patroniCluster(
     url,
     primaryUrl: () => urlOf(primary),
     async addStandby() {
+      // Without its files, Patroni copies the new primary instead of recovering the killed one.
+      await rm(standby.data, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
       startPatroni(standby);
       await until(
         'Patroni to have a synchronous standby',
