@@ -3,6 +3,7 @@ export type OutsiderName =
   | 'toxiproxy'
   | 'promtool'
   | 'pgbouncer'
+  | 'patroni'
   | 'helm'
   | 'actionlint'
   | 'kubernetes-schemas'

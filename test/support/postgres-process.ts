@@ -29,10 +29,14 @@ function signalIfAlive(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** Signals the postmaster first, so that it starts no child that misses the signal. */
+/**
+ * Signals the postmaster first, so that it starts no child that misses the signal. One that is to
+ * be killed is stopped first, because the children of a dead process cannot be listed.
+ */
 export async function signalPostgres(pid: number, name: NodeJS.Signals): Promise<void> {
-  process.kill(pid, name);
+  process.kill(pid, name === 'SIGKILL' ? 'SIGSTOP' : name);
   for (const child of await readChildPids(pid)) signalIfAlive(child, name);
+  if (name === 'SIGKILL') process.kill(pid, name);
 }
 
 /** Resolves to the process id when the server accepts connections. */

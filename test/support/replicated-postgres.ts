@@ -1,17 +1,20 @@
 /**
- * A PostgreSQL primary with an asynchronous standby, behind an address that follows the primary. A
- * failover kills the primary and promotes the standby, which may lack the newest commits.
+ * A PostgreSQL primary with a standby, behind an address that follows the primary. A failover kills
+ * the primary and promotes the standby. An asynchronous standby may lack the newest commits.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { chmod, chown, cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { ensureUnprivilegedAccount, runsAsRoot } from '../../src/store/pg/embedded/account.ts';
 import { findBinaries } from '../../src/store/pg/embedded/binaries.ts';
 import { freePort } from './free-port.ts';
+import { signalPostgres } from './postgres-process.ts';
 import { until } from './until.ts';
 
 const settings = {
@@ -29,18 +32,38 @@ interface Instance {
   process: ChildProcess;
 }
 
+export interface ReplicatedOptions {
+  /**
+   * Holds the programs under `bin`; the account of PostgreSQL must be able to run them. By default
+   * the embedded PostgreSQL is copied.
+   */
+  programs?: string;
+  /** Commits wait for the standby, once it streams. */
+  isSynchronous?: boolean;
+}
+
 export interface ReplicatedPostgres {
   /** The address of whichever instance is the primary. */
   url: string;
+  /** Lists both servers. A new standby gets the port of the former primary. */
+  urlOfBoth: string;
+  /** Connects to the primary without the address. */
+  primaryUrl(): string;
   addStandby(): Promise<void>;
   /** Waits until the standby has every commit. */
   catchUp(): Promise<void>;
   /** The standby receives nothing more. */
   cutOff(): Promise<void>;
+  killPrimary(): Promise<void>;
+  /** Resolves when the standby accepts writes. */
+  promote(): Promise<void>;
   /** Kills the primary and promotes the standby. */
   failOver(): Promise<void>;
   stop(): Promise<void>;
 }
+
+/** Processes of a killed server may still write for a moment. */
+const remove = (path: string) => rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 
 /** Forwards each connection to the port that `target` returns. */
 async function openAddress(target: () => number) {
@@ -74,14 +97,14 @@ async function openAddress(target: () => number) {
   };
 }
 
-export async function replicatedPostgres(): Promise<ReplicatedPostgres> {
+export async function replicatedPostgres(options: ReplicatedOptions = {}): Promise<ReplicatedPostgres> {
   const directory = await mkdtemp(join(tmpdir(), 'slipway-replicated-'));
   // PostgreSQL refuses to run as root, and its account may not be able to enter the repository.
   const account = runsAsRoot() ? ensureUnprivilegedAccount() : undefined;
   const runAs = account ? { uid: account.uid, gid: account.gid } : {};
   await chmod(directory, 0o755);
-  const programs = join(directory, 'programs');
-  await cp(findBinaries().directory, programs, { recursive: true, verbatimSymlinks: true });
+  const programs = options.programs ?? join(directory, 'programs');
+  if (!options.programs) await cp(findBinaries().directory, programs, { recursive: true, verbatimSymlinks: true });
   if (account) await chown(directory, account.uid, account.gid);
   const urlOf = (port: number) => `postgres://owner@127.0.0.1:${port}/postgres`;
 
@@ -96,8 +119,9 @@ export async function replicatedPostgres(): Promise<ReplicatedPostgres> {
     }
   }
 
-  async function start(data: string): Promise<Instance> {
-    const port = await freePort();
+  const ports = [await freePort(), await freePort()] as const;
+
+  async function start(data: string, port: number): Promise<Instance> {
     const args = Object.entries({ ...settings, port: String(port) }).flatMap(([name, value]) => [
       '-c',
       `${name}=${value}`,
@@ -111,11 +135,46 @@ export async function replicatedPostgres(): Promise<ReplicatedPostgres> {
     return { port, data, process: child };
   }
 
-  async function kill(instance: Instance): Promise<void> {
-    const exited = once(instance.process, 'exit');
-    instance.process.kill('SIGKILL');
+  async function kill({ process: server }: Instance): Promise<void> {
+    if (server.pid === undefined || server.exitCode !== null || server.signalCode !== null) return;
+    const exited = once(server, 'exit');
+    await signalPostgres(server.pid, 'SIGKILL');
     await exited;
   }
+
+  /** Copies the files of the primary as an operator would, if the programs include pg_basebackup. */
+  async function copyPrimary(data: string): Promise<void> {
+    const source = `host=127.0.0.1 port=${primary.port} user=owner`;
+    const baseBackup = join(programs, 'bin/pg_basebackup');
+    if (existsSync(baseBackup)) {
+      const args = ['-D', data, '-d', source, '--checkpoint=fast', '--write-recovery-conf', '--no-sync'];
+      await promisify(execFile)(baseBackup, args, { cwd: directory, ...runAs });
+      return;
+    }
+    const client = new Client({ connectionString: urlOf(primary.port) });
+    await client.connect();
+    await client.query(`select pg_backup_start('standby', true)`);
+    // Files that vanish while they are copied are in the write-ahead log.
+    await promisify(execFile)('sh', ['-c', 'cp -a "$0" "$1" 2>/dev/null || true', primary.data, data], runAs);
+    const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)');
+    await client.end();
+    await rm(join(data, 'postmaster.pid'), { force: true });
+    await writeFile(join(data, 'backup_label'), rows[0]?.labelfile ?? '');
+    await writeFile(join(data, 'standby.signal'), '');
+    await writeFile(join(data, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`);
+    if (account)
+      for (const name of ['backup_label', 'standby.signal', 'postgresql.auto.conf'])
+        await chown(join(data, name), account.uid, account.gid);
+  }
+
+  const waitForCommits = async () => {
+    await query(primary.port, `alter system set synchronous_standby_names = '*'`);
+    await query(primary.port, 'select pg_reload_conf()');
+    await until('the standby to be synchronous', async () => {
+      const rows = await query(primary.port, `select from pg_stat_replication where sync_state = 'sync'`);
+      return rows.length > 0;
+    });
+  };
 
   const first = join(directory, 'data-0');
   execFileSync(join(programs, 'bin/initdb'), ['-D', first, '-U', 'owner', '-A', 'trust', '-E', 'UTF8', '--no-sync'], {
@@ -124,34 +183,38 @@ export async function replicatedPostgres(): Promise<ReplicatedPostgres> {
     ...runAs,
   });
   let copies = 0;
-  let primary = await start(first);
+  let primary = await start(first, ports[0]);
   let standby: Instance | undefined;
+  let formerPrimary: Instance | undefined;
   const address = await openAddress(() => primary.port);
   const mustHaveStandby = (): Instance => {
     if (!standby) throw new Error('there is no standby');
     return standby;
   };
 
+  async function killPrimary(): Promise<void> {
+    await kill(primary);
+    address.cut();
+  }
+
+  async function promote(): Promise<void> {
+    const newPrimary = mustHaveStandby();
+    await query(newPrimary.port, 'select pg_promote(true, 60)');
+    formerPrimary = primary;
+    primary = newPrimary;
+    standby = undefined;
+  }
+
   return {
     url: urlOf(address.port),
+    urlOfBoth: `postgres://owner@${ports.map((port) => `127.0.0.1:${port}`).join(',')}/postgres`,
+    primaryUrl: () => urlOf(primary.port),
     async addStandby() {
+      if (formerPrimary) await remove(formerPrimary.data);
       const data = join(directory, `data-${++copies}`);
-      const client = new Client({ connectionString: urlOf(primary.port) });
-      await client.connect();
-      await client.query(`select pg_backup_start('standby', true)`);
-      // Files that vanish while they are copied are in the write-ahead log.
-      execFileSync('sh', ['-c', 'cp -a "$0" "$1" 2>/dev/null || true', primary.data, data], runAs);
-      const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)');
-      await client.end();
-      await rm(join(data, 'postmaster.pid'), { force: true });
-      await writeFile(join(data, 'backup_label'), rows[0]?.labelfile ?? '');
-      await writeFile(join(data, 'standby.signal'), '');
-      const source = `host=127.0.0.1 port=${primary.port} user=owner`;
-      await writeFile(join(data, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`);
-      if (account)
-        for (const name of ['backup_label', 'standby.signal', 'postgresql.auto.conf'])
-          await chown(join(data, name), account.uid, account.gid);
-      standby = await start(data);
+      await copyPrimary(data);
+      standby = await start(data, primary.port === ports[0] ? ports[1] : ports[0]);
+      if (options.isSynchronous) await waitForCommits();
     },
     catchUp: () =>
       until('the standby to catch up', async () => {
@@ -170,21 +233,17 @@ export async function replicatedPostgres(): Promise<ReplicatedPostgres> {
         async () => (await query(primary.port, 'select 1 from pg_stat_replication')).length === 0,
       );
     },
+    killPrimary,
+    promote,
     async failOver() {
-      const newPrimary = mustHaveStandby();
-      const formerPrimary = primary;
-      await kill(formerPrimary);
-      address.cut();
-      await query(newPrimary.port, 'select pg_promote(true, 60)');
-      primary = newPrimary;
-      standby = undefined;
-      await rm(formerPrimary.data, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+      await killPrimary();
+      await promote();
     },
     async stop() {
       address.close();
       if (standby) await kill(standby);
       await kill(primary);
-      await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+      await remove(directory);
     },
   };
 }
