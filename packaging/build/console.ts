@@ -11,6 +11,8 @@ export async function buildConsole(tree: string): Promise<string[]> {
     configFile: join(consoleRoot, 'vite.config.ts'),
     logLevel: 'error',
     mode: 'production',
+    // As in programs.ts.
+    resolve: { preserveSymlinks: true },
     build: { outDir: join(tree, 'dist/console'), emptyOutDir: true },
   });
   if ('close' in built) throw new Error('vite watches instead of building');

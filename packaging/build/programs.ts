@@ -83,7 +83,15 @@ function refuseWarnings(_: string, { code, message }: { code?: string; message: 
   if (name === undefined || !optionalModules.test(name)) throw new Error(`rolldown: ${message}`);
 }
 
-const shared = { cwd: root, platform: 'node' as const, external: nativeParts, onLog: refuseWarnings };
+const shared = {
+  cwd: root,
+  platform: 'node' as const,
+  external: nativeParts,
+  onLog: refuseWarnings,
+  // In a second working tree, `node_modules` may be a link. The path of a module must stay below
+  // the root.
+  resolve: { symlinks: false },
+};
 
 /** Names of functions and classes end up in stored errors, so no name is shortened or changed. */
 const output = { format: 'esm', keepNames: true, minify: false } as const;

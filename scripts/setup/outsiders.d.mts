@@ -10,6 +10,7 @@ export type OutsiderName =
   | 'moto'
   | 'agentfield-oldest'
   | 'cloud-init'
+  | 'debian-root'
   | 'docker'
   | `postgresql-${14 | 15 | 16 | 17}`;
 

@@ -25,7 +25,8 @@ const patroniPackages = [
 
 /**
  * `python` names a requirements file that pins every package, and `go` a module with its version.
- * `debian` lists packages to unpack, and `npm` names a package for this platform.
+ * `debian` lists packages to unpack, and `npm` names a package for this platform. `debootstrap`
+ * names a release of Debian, from which it makes the archive of a root directory.
  */
 export const outsiders = {
   schemathesis: { python: 'schemathesis.txt' },
@@ -42,6 +43,7 @@ export const outsiders = {
   actionlint: { go: 'github.com/rhysd/actionlint/cmd/actionlint@v1.7.12' },
   'kubernetes-schemas': { python: 'kubernetes-schemas.txt' },
   'agentfield-oldest': { python: 'agentfield-oldest.txt' },
+  'debian-root': { debootstrap: 'bookworm' },
   docker: { debian: ['docker.io', 'containerd', 'runc'] },
   'cloud-init': { debian: ['cloud-init', ...cloudInitImports.map((name) => `python3-${name}`)] },
 };
@@ -112,6 +114,23 @@ const installers = {
         runQuietly('dpkg-deb', 'dpkg-deb', ['--extract', file, '.'], into);
         rmSync(join(place(name), file));
       }
+  },
+  debootstrap(name, suite) {
+    if (process.getuid?.() !== 0) throw new SetupError(`${name} is made by debootstrap, which needs root`);
+    installers.debian(name, ['debootstrap', 'debian-archive-keyring']);
+    const inPlace = (path) => join(place(name), path);
+    const share = inPlace('usr/share');
+    const keyring = `--keyring=${share}/keyrings/debian-archive-keyring.gpg`;
+    const options = ['--variant=minbase', '--include=systemd', keyring, suite, inPlace('root')];
+    const command = [inPlace('usr/sbin/debootstrap'), ...options, 'http://deb.debian.org/debian'];
+    // In a mount namespace, so that a debootstrap that is killed leaves no mount behind.
+    runQuietly('debootstrap', 'unshare', ['--mount', ...command], {
+      env: { ...process.env, DEBOOTSTRAP_DIR: `${share}/debootstrap` },
+    });
+    const unneeded = ['./dev/*', './var/cache/apt/*', './var/lib/apt/lists/*'].map((path) => `--exclude=${path}`);
+    const into = ['--file', inPlace('root.tar.gz'), `--directory=${inPlace('root')}`];
+    runQuietly('tar', 'tar', ['--create', '--gzip', ...unneeded, ...into, '.']);
+    rmSync(inPlace('root'), { recursive: true });
   },
 };
 

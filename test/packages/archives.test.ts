@@ -59,8 +59,9 @@ async function createLauncher(program: string, name: string): Promise<Launcher> 
 }
 
 /** Starts the server, calls every program, and gives a machine back with proof. */
-async function exercise(launcher: Launcher): Promise<void> {
+async function exercise(name: string, launcher: Launcher): Promise<void> {
   const server = await startInstalled(launcher);
+  console.log(`${name}: ready after ${server.started_ms} ms, with a new database`);
   expect(await readPages(server.url)).toEqual(expectedPages);
   expect(await allocateAndRelease(launcher, server)).toBe('proven');
   const relay = await startProgram(
@@ -79,8 +80,12 @@ test('each artefact has a bounded size and its hash in SHA256SUMS', async () => 
   const names = (await readdir(releaseFolder)).filter((name) => name !== 'SHA256SUMS');
   expect(names.sort()).toEqual(expected.sort());
   await run('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: releaseFolder });
-  for (const [name, max] of Object.entries(maxMegabytes))
-    if (names.includes(name)) expect((await stat(join(releaseFolder, name))).size / 1e6).toBeLessThan(max);
+  for (const [name, max] of Object.entries(maxMegabytes)) {
+    if (!names.includes(name)) continue;
+    const megabytes = (await stat(join(releaseFolder, name))).size / 1e6;
+    console.log(`${name}: ${megabytes.toFixed(1)} MB`);
+    expect(megabytes).toBeLessThan(max);
+  }
 });
 
 describe('the self-contained archive', () => {
@@ -95,7 +100,7 @@ describe('the self-contained archive', () => {
     const place = join(folder, 'whole');
     await mkdir(place);
     await unpack(join(releaseFolder, files.whole), place);
-    await exercise(await createLauncher(join(place, wholeFolder, 'bin/slipway'), 'plain'));
+    await exercise(files.whole, await createLauncher(join(place, wholeFolder, 'bin/slipway'), 'plain'));
   });
 });
 
@@ -196,7 +201,7 @@ const describeDebian = () => {
     const launcher = await createLauncher(program, 'service');
     // The launcher needs another program, `readlink`, only to follow its own link.
     await symlink('/usr/bin/readlink', join(launcher.folder, 'bin/readlink'));
-    await exercise(launcher);
+    await exercise(files.debian, launcher);
   });
 };
 testsUnless('the Debian package', noDpkg, () => describe('the Debian package', describeDebian));

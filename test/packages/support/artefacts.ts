@@ -9,16 +9,22 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 export const root = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
-const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
+export const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
 
-export const files = {
-  npm: `slipway-${version}.tgz`,
-  whole: `slipway-${version}-linux-${process.arch}.tar.gz`,
-  debian: `slipway_${version}_${process.arch === 'x64' ? 'amd64' : process.arch}.deb`,
-  components: `slipway-${version}.cdx.json`,
-  image: `slipway-${version}-linux-${process.arch}.image.tar.gz`,
-};
-export const imageName = `localhost/slipway:${version}`;
+const filesOf = (release: string) => ({
+  npm: `slipway-${release}.tgz`,
+  whole: `slipway-${release}-linux-${process.arch}.tar.gz`,
+  debian: `slipway_${release}_${process.arch === 'x64' ? 'amd64' : process.arch}.deb`,
+  components: `slipway-${release}.cdx.json`,
+  image: `slipway-${release}-linux-${process.arch}.image.tar.gz`,
+});
+const imageNameOf = (release: string) => `localhost/slipway:${release}`;
+
+export const files = filesOf(version);
+export const imageName = imageNameOf(version);
+/** The version that `next-sources.ts` makes. */
+const nextVersion = version.replace(/^(\d+)\.(\d+)\..*$/, (_, major, minor) => `${major}.${Number(minor) + 1}.0`);
+export const next = { version: nextVersion, files: filesOf(nextVersion), imageName: imageNameOf(nextVersion) };
 /** The folder inside the self-contained archive. */
 export const wholeFolder = files.whole.replace('.tar.gz', '');
 
@@ -31,15 +37,15 @@ export async function newFolder(): Promise<string> {
 
 export const removeFolder = (folder: string): Promise<void> => rm(folder, { recursive: true, force: true });
 
-/** Runs `npm run release` for some artefacts, under another umask and time zone if given. */
+/** Runs `npm run release` for some artefacts, with other sources, umask and time zone if given. */
 export async function buildRelease(
   artefacts: string[],
-  { umask = '022', zone = 'UTC', env = {} as Record<string, string> } = {},
+  { umask = '022', zone = 'UTC', env = {} as Record<string, string>, sources = root } = {},
 ): Promise<string> {
   const folder = await newFolder();
   const only = artefacts.flatMap((each) => ['--only', each]);
   const script = `umask ${umask} && exec "$0" "$@"`;
-  const command = [process.execPath, join(root, 'scripts/release.ts'), '--into', join(folder, 'out'), ...only];
+  const command = [process.execPath, join(sources, 'scripts/release.ts'), '--into', join(folder, 'out'), ...only];
   await run('sh', ['-c', script, ...command], {
     cwd: folder,
     // The host of a release may be prepared for production, where npm leaves packages out.
