@@ -9,7 +9,7 @@ export interface FailoverCluster {
   url: string;
   /** Connects to the primary directly. */
   primaryUrl(): string;
-  /** Starts a standby, rebuilt from the former primary's place. Resolves when commits wait for it. */
+  /** Starts a standby in place of the former primary. Resolves when commits wait for it. */
   addStandby(): Promise<void>;
   /** Kills every process of the primary. */
   killPrimary(): Promise<void>;
@@ -27,7 +27,7 @@ export function findDebianPostgres(): { programs: string; version: string } | un
   return version ? { programs: `${debianRoot}/${version}`, version } : undefined;
 }
 
-/** Debian's PostgreSQL if the machine has it, otherwise the embedded one. The test itself promotes. */
+/** Uses Debian's PostgreSQL if the machine has it, otherwise the embedded one. */
 export async function plainCluster(): Promise<FailoverCluster> {
   const debian = findDebianPostgres();
   const postgres = await replicatedPostgres({ isSynchronous: true, ...(debian && { programs: debian.programs }) });
