@@ -1,4 +1,4 @@
-/** A primary database with a synchronous standby, whichever program manages the two. */
+/** A primary database with a synchronous standby. */
 import { existsSync, readdirSync } from 'node:fs';
 import { replicatedPostgres } from '../../support/replicated-postgres.ts';
 
@@ -21,7 +21,7 @@ export interface FailoverCluster {
 const debianRoot = '/usr/lib/postgresql';
 
 /** The newest of Debian's versions that is installed here; its programs are under `bin`. */
-export function findDebianPostgres(): { programs: string; version: string } | undefined {
+function findDebianPostgres(): { programs: string; version: string } | undefined {
   const versions = existsSync(debianRoot) ? readdirSync(debianRoot).sort((a, b) => Number(b) - Number(a)) : [];
   const version = versions.find((each) => existsSync(`${debianRoot}/${each}/bin/pg_basebackup`));
   return version ? { programs: `${debianRoot}/${version}`, version } : undefined;
