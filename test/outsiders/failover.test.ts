@@ -2,13 +2,12 @@
  * Primary databases are killed one after another and their synchronous standbys promoted, while
  * machines are allocated and released and agents send heartbeats. No acknowledged change is lost,
  * no machine gets a false verdict, and operations continue. The agents of allocations are real
- * processes; the others only send heartbeats.
+ * processes; the others only send heartbeats and answer pings.
  */
-import { it, onTestFinished, test } from 'vitest';
-import { findDebianPostgres, plainCluster } from './failover/cluster.ts';
-import { patroniCluster } from './failover/patroni.ts';
+import { onTestFinished, test } from 'vitest';
+import { plainCluster } from './failover/cluster.ts';
 import { type FailoverSize, runFailovers } from './failover/run.ts';
-import { isWhole, share, withOutsider } from './support/outsider.ts';
+import { share } from './support/outsider.ts';
 
 const size: FailoverSize = share(
   {
@@ -38,20 +37,3 @@ test('a server whose URL lists both databases continues on the promoted standby'
   onTestFinished(() => cluster.stop());
   await runFailovers(cluster, size);
 });
-
-const debian = findDebianPostgres();
-
-// Patroni takes 20 s to notice each death, so `npm test` leaves this out.
-if (isWhole)
-  withOutsider(
-    'patroni',
-    (outsider) => {
-      it('continues after Patroni promoted the standby', { timeout: 3_600_000 }, async () => {
-        if (!debian) throw new Error('an obstacle was not noticed');
-        const cluster = await patroniCluster(outsider, debian);
-        onTestFinished(() => cluster.stop());
-        await runFailovers(cluster, { ...size, failovers: 3 });
-      });
-    },
-    debian ? undefined : "Debian's PostgreSQL is not installed (apt-get install postgresql)",
-  );

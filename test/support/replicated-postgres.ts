@@ -142,7 +142,7 @@ export async function replicatedPostgres(options: ReplicatedOptions = {}): Promi
     await exited;
   }
 
-  /** Copies the files of the primary as an operator would, if the programs include pg_basebackup. */
+  /** Uses pg_basebackup, as an operator would, if the programs include it. */
   async function copyPrimary(data: string): Promise<void> {
     const source = `host=127.0.0.1 port=${primary.port} user=owner`;
     const baseBackup = join(programs, 'bin/pg_basebackup');

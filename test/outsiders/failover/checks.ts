@@ -1,4 +1,4 @@
-/** Checks of a failover in the database itself: lost changes, waiting operations, false verdicts. */
+/** Checks of a failover in the database: lost changes, waiting operations, false verdicts. */
 import type { EvidenceKind } from '../../../src/contract/evidence/evidence-kinds.ts';
 import { withClient } from '../../support/database.ts';
 import type { AcknowledgedChanges } from './changes.ts';
@@ -26,6 +26,7 @@ export async function findLost(url: string, acknowledged: AcknowledgedChanges): 
   return lost;
 }
 
+/** The state of an unfinished operation. */
 export interface OperationState {
   /** Its kind and its steps so far. */
   steps: string;

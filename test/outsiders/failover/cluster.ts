@@ -1,4 +1,4 @@
-/** A primary database with a synchronous standby, whichever program manages the two. */
+/** A primary database with a synchronous standby. */
 import { existsSync, readdirSync } from 'node:fs';
 import { replicatedPostgres } from '../../support/replicated-postgres.ts';
 
@@ -9,7 +9,7 @@ export interface FailoverCluster {
   url: string;
   /** Connects to the primary directly. */
   primaryUrl(): string;
-  /** Starts a standby, rebuilt from the former primary's place. Resolves when commits wait for it. */
+  /** Starts a standby in place of the former primary. Resolves when commits wait for it. */
   addStandby(): Promise<void>;
   /** Kills every process of the primary. */
   killPrimary(): Promise<void>;
@@ -21,13 +21,13 @@ export interface FailoverCluster {
 const debianRoot = '/usr/lib/postgresql';
 
 /** The newest of Debian's versions that is installed here; its programs are under `bin`. */
-export function findDebianPostgres(): { programs: string; version: string } | undefined {
+function findDebianPostgres(): { programs: string; version: string } | undefined {
   const versions = existsSync(debianRoot) ? readdirSync(debianRoot).sort((a, b) => Number(b) - Number(a)) : [];
   const version = versions.find((each) => existsSync(`${debianRoot}/${each}/bin/pg_basebackup`));
   return version ? { programs: `${debianRoot}/${version}`, version } : undefined;
 }
 
-/** Debian's PostgreSQL if the machine has it, otherwise the embedded one. The test itself promotes. */
+/** Uses Debian's PostgreSQL if the machine has it, otherwise the embedded one. */
 export async function plainCluster(): Promise<FailoverCluster> {
   const debian = findDebianPostgres();
   const postgres = await replicatedPostgres({ isSynchronous: true, ...(debian && { programs: debian.programs }) });

@@ -18,6 +18,7 @@ export const slowestFiles = [
   'scenarios/allocations/50-at-once.test.ts',
   'scenarios/machines/cloud-accounts.test.ts',
   'scenarios/boots/03-same-instant.test.ts',
+  'outsiders/failover.test.ts',
   'chaos/two-replicas.test.ts',
   'scenarios/machines/containers.test.ts',
   'packages/npm-package.test.ts',
