@@ -8,6 +8,7 @@ import type { TlsFiles } from '../base/network/tls-files.ts';
 import type { HeapWatch, Use } from '../base/process-use.ts';
 import type { ReadinessCheck } from '../contract/fleet/overview.ts';
 import { readOpenRestoration } from '../store/backup/restorations.ts';
+import { readGrowth } from '../store/retention/growth.ts';
 import { readConnectionUse, readDatabaseFacts } from '../store/rows/database-facts.ts';
 import type { Operating } from './open-operations.ts';
 import type { OpenedStore } from './open-store.ts';
@@ -32,6 +33,7 @@ export function openWatch(
     log,
     async readFacts() {
       const database = await checkStore();
+      const growth = database.ok ? await readGrowth(db, now(clock)) : null;
       return {
         at: now(clock),
         database,
@@ -39,6 +41,7 @@ export function openWatch(
         connections: database.ok ? await readConnectionUse(db) : null,
         is_short_of_connections: db.isShortOfConnections(),
         disk: await readDiskSpace(data_dir),
+        growth: growth && { ...growth, is_on_disk: settings.database_url === null },
         files: openFiles(),
         heap: heap.use(),
         certificate: tls?.validity() ?? null,

@@ -2,7 +2,7 @@
 import { iso, now } from '../../base/clock.ts';
 import type { ReadinessCheck } from '../../contract/fleet/overview.ts';
 import type { ServerProblem } from '../../contract/fleet/server-status.ts';
-import { serverProblemCatalogue, serverProblemSays } from '../../lifecycle/findings/server-problems.ts';
+import { daysUntilFull, serverProblemCatalogue, serverProblemSays } from '../../lifecycle/findings/server-problems.ts';
 import { listReplicas } from '../../store/operations/replicas.ts';
 import { actorOf } from '../http/callers.ts';
 import type { Handlers } from '../services.ts';
@@ -29,7 +29,7 @@ export const statusHandlers: Pick<Handlers, 'server-status' | 'log-level-set'> =
     const at = now(clock);
     const { facts, problems } = await serverWatch.look();
     const { is_standby, server_version, schema_version, bytes } = await services.databaseFacts();
-    const { certificate, backup } = facts;
+    const { certificate, backup, growth } = facts;
     return db.redact.value({
       at: at.toISOString(),
       replica_id: executor.replica_id,
@@ -46,6 +46,11 @@ export const statusHandlers: Pick<Handlers, 'server-status' | 'log-level-set'> =
         bytes,
         connections: facts.connections,
         own_connections: ownConnections(),
+      },
+      growth: growth && {
+        bytes_per_day: growth.bytes_per_day,
+        bytes_per_node_day: growth.bytes_per_node_day,
+        full_in_days: daysUntilFull(facts),
       },
       tail_lag_seconds: facts.tail_lag_seconds,
       sweeps: sweeps().map((sweep) => ({

@@ -164,6 +164,7 @@ export const sampleServerStatus = (fields: Partial<ServerStatus> = {}): ServerSt
     connections: { used: 50, limit: 97 },
     own_connections: { used: 12, limit: 29 },
   },
+  growth: { bytes_per_day: 3 * 1024 ** 2, bytes_per_node_day: 65 * 1024, full_in_days: 40.5 },
   tail_lag_seconds: 0.4,
   sweeps: [sampleSweep()],
   disk: { free_bytes: 5e10, total_bytes: 1e11 },

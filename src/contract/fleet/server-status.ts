@@ -68,6 +68,21 @@ export const ServerStatus = Type.Object(
         { description: 'Connections of this replica; the limit is `--database-connections`.' },
       ),
     }),
+    growth: nullable(
+      Type.Object(
+        {
+          bytes_per_day: Type.Number(),
+          bytes_per_node_day: nullable(Type.Number({ description: 'The same for each machine.' })),
+          full_in_days: nullable(
+            Type.Number({
+              description:
+                'When `disk` would be full at this rate. Null if the database is on another disk or does not grow.',
+            }),
+          ),
+        },
+        { description: 'How the database grew in the last week. Null until it has been measured for a day.' },
+      ),
+    ),
     tail_lag_seconds: Type.Number(),
     sweeps: Type.Array(SweepRun),
     disk: nullable(Type.Object({ free_bytes: Type.Number(), total_bytes: Type.Number() })),

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { moment } from '../../base/clock.ts';
 import {
   findServerProblems,
+  formatDays,
   type ServerFacts,
   serverProblemCatalogue,
   serverProblemKey,
@@ -19,6 +20,7 @@ const well: ServerFacts = {
   connections: { used: 50, limit: 97 },
   is_short_of_connections: false,
   disk: { free_bytes: 6e9, total_bytes: 1e12 },
+  growth: { bytes_per_day: 6e9 / 7.1, bytes_per_node_day: 1e6, is_on_disk: true },
   files: { used: 100, limit: 1024 },
   heap: { used: 1e8, limit: 2e9 },
   certificate: { starts_at: later(-60 * day), ends_at: later(15 * day) },
@@ -38,7 +40,9 @@ const codes = (facts: Partial<ServerFacts>) => findServerProblems({ ...well, ...
 test('finds nothing if all is well', () => {
   expect(findServerProblems(well)).toEqual([]);
   expect(codes({ database: { state: 'slow', detail: 'no answer within 2 s' } })).toEqual([]);
-  expect(codes({ connections: null, disk: null, files: null, certificate: null, backup: null })).toEqual([]);
+  expect(codes({ connections: null, disk: null, growth: null, files: null, certificate: null, backup: null })).toEqual(
+    [],
+  );
 });
 
 test.each<[string, Partial<ServerFacts>, string]>([
@@ -48,8 +52,13 @@ test.each<[string, Partial<ServerFacts>, string]>([
     { connections: null, is_short_of_connections: true },
     'the database refuses connections; new work is refused',
   ],
-  ['disk_low', { disk: { free_bytes: 4.9e9, total_bytes: 1e12 } }, '5 GiB of 931 GiB are free'],
-  ['disk_low', { disk: { free_bytes: 9e8, total_bytes: 1e10 } }, '858 MiB of 9 GiB are free'],
+  ['disk_low', { growth: null, disk: { free_bytes: 4.9e9, total_bytes: 1e12 } }, '5 GiB of 931 GiB are free'],
+  ['disk_low', { growth: null, disk: { free_bytes: 9e8, total_bytes: 1e10 } }, '858 MiB of 9 GiB are free'],
+  [
+    'disk_filling',
+    { growth: { bytes_per_day: 1.1e9, bytes_per_node_day: null, is_on_disk: true } },
+    'full in 5 days at the present rate: the database grows by 1 GiB a day, and 6 GiB are free',
+  ],
   ['files_low', { files: { used: 922, limit: 1024 } }, '922 of 1024 file descriptors are in use'],
   ['memory_low', { heap: { used: 16e8, limit: 2e9 } }, '80 % of the heap of 2 GiB are in use'],
   [
@@ -113,6 +122,20 @@ test('warns about a short-lived certificate in the last third of its lifetime', 
   expect(codes({ certificate: { starts_at, ends_at: later(18 * 3600) } })).toEqual([]);
   expect(codes({ certificate: { starts_at, ends_at: later(2 * 3600) } })).toEqual(['certificate_ending']);
 });
+
+test('forecasts a full disk only from a database that grows and is on it', () => {
+  const growth = { bytes_per_day: 5e9, bytes_per_node_day: 1e6, is_on_disk: true };
+  expect(codes({ growth })).toEqual(['disk_filling']);
+  expect(codes({ growth: { ...growth, is_on_disk: false } })).toEqual([]);
+  expect(codes({ growth: { ...growth, bytes_per_day: -5e9 } })).toEqual([]);
+  expect(codes({ growth, disk: null })).toEqual([]);
+});
+
+test.each([
+  [0.2, 'less than a day'],
+  [1.9, '1 day'],
+  [6.99, '6 days'],
+])('says %f days as %s', (days, said) => expect(formatDays(days)).toBe(said));
 
 test('gives the first backup one interval after it is due', () => {
   const first = { last_at: null, every_seconds: day, is_failing: false };

@@ -15,6 +15,7 @@ export interface ServerFacts {
   /** The database refuses further connections, and this replica has fewer than it may. */
   is_short_of_connections: boolean;
   disk: { free_bytes: number; total_bytes: number } | null;
+  growth: DatabaseGrowth | null;
   files: { used: number; limit: number } | null;
   heap: { used: number; limit: number };
   certificate: { starts_at: Date; ends_at: Date } | null;
@@ -28,6 +29,15 @@ export interface ServerFacts {
   restoration: RestorationFact | null;
   /** The last step of the clock of the database. */
   clock_step: { seconds: number; at: Date } | null;
+}
+
+export interface DatabaseGrowth {
+  /** Negative while the database shrinks. */
+  bytes_per_day: number;
+  /** Null without machines. */
+  bytes_per_node_day: number | null;
+  /** The database is on `disk`. False for an external database. */
+  is_on_disk: boolean;
 }
 
 export interface RestorationFact {
@@ -57,6 +67,7 @@ export type ServerProblem =
   | { code: 'database_unusable'; state: string; detail: string | null }
   | { code: 'connections_low'; used: number; limit: number; refused: boolean }
   | { code: 'disk_low'; free_bytes: number; total_bytes: number }
+  | { code: 'disk_filling'; days: number; bytes_per_day: number; free_bytes: number }
   | { code: 'files_low'; used: number; limit: number }
   | { code: 'memory_low'; used: number; limit: number }
   | { code: 'certificate_ending'; ends_at: string }
@@ -79,6 +90,8 @@ export const serverLimits = {
   /** The share of the disk that must be free, but never more than `disk_bytes`. */
   disk_share: 0.1,
   disk_bytes: 5 * gigabyte,
+  /** How long before the disk would be full at the present rate it is listed. */
+  disk_days: 7,
   files_share: 0.9,
   heap_share: 0.8,
   /** How long before its end a certificate is listed, but at most a third of its lifetime. */
@@ -89,6 +102,12 @@ export const serverLimits = {
   /** How long a step of the clock stays listed. */
   clock_step_seconds: 3600,
 };
+
+/** Null if nothing fills the disk, or if the database is on another one. */
+export function daysUntilFull({ disk, growth }: Pick<ServerFacts, 'disk' | 'growth'>): number | null {
+  if (!disk || !growth?.is_on_disk || growth.bytes_per_day <= 0) return null;
+  return disk.free_bytes / growth.bytes_per_day;
+}
 
 const isCertificateEnding = ({ starts_at, ends_at }: { starts_at: Date; ends_at: Date }, at: Date): boolean => {
   const third = (ends_at.getTime() - starts_at.getTime()) / 3;
@@ -115,6 +134,14 @@ export function findServerProblems(facts: ServerFacts): ServerProblem[] {
     problems.push({ code: 'connections_low', ...(connections ?? { used: 0, limit: 0 }), refused });
   if (disk && disk.free_bytes < Math.min(serverLimits.disk_share * disk.total_bytes, serverLimits.disk_bytes))
     problems.push({ code: 'disk_low', ...disk });
+  const days = daysUntilFull(facts);
+  if (days !== null && days < serverLimits.disk_days)
+    problems.push({
+      code: 'disk_filling',
+      days,
+      bytes_per_day: facts.growth?.bytes_per_day ?? 0,
+      free_bytes: disk?.free_bytes ?? 0,
+    });
   if (files && files.used >= serverLimits.files_share * files.limit) problems.push({ code: 'files_low', ...files });
   if (heap.used >= serverLimits.heap_share * heap.limit) problems.push({ code: 'memory_low', ...heap });
   if (certificate && isCertificateEnding(certificate, at))
@@ -167,6 +194,11 @@ export const serverProblemCatalogue: Record<ServerProblemCode, { title: string; 
     },
     disk_low: {
       title: 'The disk is nearly full',
+      owner: 'operator',
+      remedy: 'Enlarge the disk of the data directory, or shorten the retention of the class that grows.',
+    },
+    disk_filling: {
+      title: 'The disk will be full soon',
       owner: 'operator',
       remedy: 'Enlarge the disk of the data directory, or shorten the retention of the class that grows.',
     },
@@ -226,6 +258,12 @@ export const serverProblemCatalogue: Record<ServerProblemCode, { title: string; 
     },
   };
 
+/** Rounded down, so that a disk is never full sooner than stated. */
+export function formatDays(days: number): string {
+  if (days < 1) return 'less than a day';
+  return days < 2 ? '1 day' : `${Math.floor(days)} days`;
+}
+
 export function serverProblemSays(problem: ServerProblem): string {
   switch (problem.code) {
     case 'database_unusable':
@@ -237,6 +275,8 @@ export function serverProblemSays(problem: ServerProblem): string {
     }
     case 'disk_low':
       return `${formatSize(problem.free_bytes)} of ${formatSize(problem.total_bytes)} are free`;
+    case 'disk_filling':
+      return `full in ${formatDays(problem.days)} at the present rate: the database grows by ${formatSize(problem.bytes_per_day)} a day, and ${formatSize(problem.free_bytes)} are free`;
     case 'files_low':
       return `${problem.used} of ${problem.limit} file descriptors are in use`;
     case 'memory_low':

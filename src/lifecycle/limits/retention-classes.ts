@@ -130,6 +130,7 @@ export const otherTables = {
   restoration_differences: 'until the next restore',
   evidence_keys: 'for ever; one row for each signing key',
   brake_tally: 'one hour',
+  size_samples: '8 days; about one row an hour',
   counts: 'changes are added up to one row for each count',
   sessions: 'until the session expires; at most 100 for each token',
   token_uses: 'one row for each token',

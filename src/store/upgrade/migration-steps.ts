@@ -140,6 +140,7 @@ export const migrationSteps: Readonly<Record<string, MigrationStep>> = {
   },
   '0060-upgrade-window.sql': { step: 'expand', effects: [...blocksAll('catalog', 'replicas')] },
   '0061-restorations.sql': { step: 'expand', effects: [] },
+  '0062-size-samples.sql': { step: 'expand', effects: [] },
 };
 
 const versionOf = (name: string): number => Number.parseInt(name, 10);

@@ -1,10 +1,12 @@
 /**
  * `housekeeping`: creates and drops partitions of evidence, deletes expired sessions and old
- * records of the engine, and rotates the task signing key when due.
+ * records of the engine, samples the size of the database, and rotates the task signing key when
+ * due.
  */
 import { fixedRetentionSeconds } from '../../lifecycle/limits/retention-classes.ts';
 import { cutEvidence, extendEvidence } from '../../store/history/retention.ts';
 import type { Sealer } from '../../store/integrity/sealer.ts';
+import { sampleSize } from '../../store/retention/growth.ts';
 import { deleteEndedSessions } from '../../store/rows/sign-in/sessions.ts';
 import { handleEach } from '../runner/handle-each.ts';
 import type { SweepServices } from '../runner/services.ts';
@@ -22,6 +24,13 @@ export function housekeeping(
       'new evidence',
       async (now) => {
         await extendEvidence(db, environment.evidence.keep_seconds, now);
+        return 0;
+      },
+    ],
+    [
+      'size of the database',
+      async (now) => {
+        await sampleSize(db, now);
         return 0;
       },
     ],

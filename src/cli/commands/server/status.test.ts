@@ -22,9 +22,19 @@ test('shows a server without problems, with exit status 0', async () => {
   expect(stdout).toMatch(/all connections +50 of 97 \(52 %\)\n/);
   expect(stdout).toMatch(/sweeps +1 sweep, none fails; the last ran just now\n/);
   expect(stdout).toMatch(/certificate +ends 2026-03-01 00:00:00Z/);
+  expect(stdout).toMatch(/growth +3 MiB a day, 65 KiB for each machine, the disk is full in 40 days at this rate\n/);
   expect(stdout).not.toContain('last backup');
   expect(stdout).toMatch(/REPLICA +VERSION +STATE/);
   expect(JSON.parse((await slipway('status', '--json')).stdout)).toEqual(status);
+});
+
+test.each([
+  [null, /^(?!.*growth)/s],
+  [{ bytes_per_day: -5, bytes_per_node_day: -1, full_in_days: null }, /growth +none in the last week\n/],
+  [{ bytes_per_day: 2048, bytes_per_node_day: null, full_in_days: null }, /growth +2 KiB a day\n/],
+])('shows the growth %j', async (growth, shown) => {
+  server.on('server-status', () => ({ body: sampleServerStatus({ growth }) }));
+  expect((await slipway('status')).stdout).toMatch(shown);
 });
 
 test('names each problem with its owner and what to do, with exit status 1', async () => {

@@ -3,6 +3,7 @@ import type { ServerProblem, ServerStatus } from '../../../contract/fleet/server
 import type { ReplyOf } from '../../../contract/route.ts';
 import type { Routes } from '../../../contract/routes.ts';
 import { formatSize } from '../../../lifecycle/findings/diagnostics.ts';
+import { formatDays } from '../../../lifecycle/findings/server-problems.ts';
 import { formatAge, formatMoment, formatRelative } from '../text/duration.ts';
 import type { RenderContext } from '../text/hints.ts';
 import { type Column, type Fact, renderFacts, renderTable } from '../text/table.ts';
@@ -50,6 +51,17 @@ const databaseText = ({ database }: ServerStatus): string =>
     `schema ${database.schema_version}`,
   ].join(', ');
 
+function growthText({ growth }: ServerStatus): string | null {
+  if (!growth) return null;
+  const { bytes_per_day, bytes_per_node_day, full_in_days } = growth;
+  if (bytes_per_day <= 0) return 'none in the last week';
+  return [
+    `${formatSize(bytes_per_day)} a day`,
+    ...(bytes_per_node_day === null ? [] : [`${formatSize(bytes_per_node_day)} for each machine`]),
+    ...(full_in_days === null ? [] : [`the disk is full in ${formatDays(full_in_days)} at this rate`]),
+  ].join(', ');
+}
+
 function statusFacts(status: ServerStatus, nowMs: number): Fact[] {
   const { database, disk, heap, certificate, backup, log } = status;
   const isHealthy = database.state === 'ok' || database.state === 'slow';
@@ -67,6 +79,7 @@ function statusFacts(status: ServerStatus, nowMs: number): Fact[] {
     ['evidence read', status.tail_lag_seconds < 1 ? 'up to now' : `up to ${formatAge(status.tail_lag_seconds)} ago`],
     ['sweeps', sweepsText(status)],
     ['disk', disk && `${formatSize(disk.free_bytes)} of ${formatSize(disk.total_bytes)} free`],
+    ['growth', growthText(status)],
     ['heap', `${formatSize(heap.used)} of ${formatSize(heap.limit)} (${percent(heap.used, heap.limit)})`],
     ['file descriptors', usageText(status.files)],
     ['certificate', certificate && `ends ${formatMoment(certificate.ends_at, nowMs)}`],
