@@ -102,7 +102,7 @@ test('reports that an upgrade of the first release cannot be undone, and changes
     step: 'expand',
     effects: [{ table: 'evidence', blocks: 'everything', work: 'catalog', seconds: 0 }],
   });
-  expect(report.migrations.at(-1)?.name).toMatch(/-restorations\.sql$/);
+  expect(report.migrations.at(-1)?.name).toMatch(/-size-samples\.sql$/);
   expect(await dumpSchema(db)).toBe(before);
 });
 
