@@ -3,6 +3,7 @@
  * authorization test.
  */
 import type { Static, TSchema } from 'typebox';
+import type { RouteTenants } from '../lifecycle/visibility.ts';
 import type { ErrorCode } from './errors/errors.ts';
 import type { Role } from './security/token.ts';
 
@@ -20,7 +21,7 @@ import type { Role } from './security/token.ts';
  */
 export type Access =
   | { kind: 'public' }
-  | { kind: 'person'; role: Role; tenants: 'own' | 'none' }
+  | { kind: 'person'; role: Role; tenants: RouteTenants }
   | { kind: 'agent'; fenced?: 'heard'; relays?: true; expired?: 'within_grace' }
   | { kind: 'body'; credential: 'token' | 'enrolment' | 'instances' | 'key' };
 

@@ -1,10 +1,10 @@
 /**
- * Tenant isolation: which part of the fleet a caller may see. Every read for a caller requires a
- * `Visibility`; there is no default. `store/visibility.ts` turns it into SQL.
+ * Tenant isolation: which part of the fleet a caller may see and change. Every read for a caller
+ * requires a `Visibility`; there is no default.
  *
- * Writes and actions are guarded elsewhere: `authorize` in api/http/auth.ts refuses tenants on
- * routes of the whole fleet, which include every action on a node, and operations/runtime/caller.ts
- * refuses them the allocations and operations of other tenants.
+ * - Reads: `store/visibility.ts` turns a `Visibility` into SQL predicates.
+ * - Routes: `authorize` in api/http/auth.ts asks `mayCall` before the handler runs.
+ * - Allocations and operations: operations/runtime/caller.ts asks `canSee` before any change.
  */
 export type Visibility = { kind: 'fleet' } | { kind: 'tenant'; tenant: string };
 
@@ -16,3 +16,12 @@ export const tenantOnly = (tenant: string): Visibility => ({ kind: 'tenant', ten
 /** `rowTenant` is the tenant of the row to see. Only `fleet` sees rows without a tenant. */
 export const canSee = (visibility: Visibility, rowTenant: string | null): boolean =>
   visibility.kind === 'fleet' || visibility.tenant === rowTenant;
+
+/**
+ * Which tenants a route admits: with `own` they see and change only their own rows, with `none`
+ * the route is refused. Every action on a node has `none`.
+ */
+export type RouteTenants = 'own' | 'none';
+
+export const mayCall = (visibility: Visibility, tenants: RouteTenants): boolean =>
+  visibility.kind === 'fleet' || tenants === 'own';

@@ -9,7 +9,7 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import { fencedProblem } from '../../contract/errors/fenced-problem.ts';
 import type { Access } from '../../contract/route.ts';
 import { roleAtLeast } from '../../contract/security/token.ts';
-import { tenantOnly, wholeFleet } from '../../lifecycle/visibility.ts';
+import { mayCall, tenantOnly, wholeFleet } from '../../lifecycle/visibility.ts';
 import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
 import { findTokenBySecret, relayPrefix, type TokenRow } from '../../store/rows/tokens.ts';
 import type { ApiServices } from '../services.ts';
@@ -171,7 +171,7 @@ export async function authorize(request: FastifyRequest, access: Access, service
           'role_insufficient',
           `This call needs the role ${access.role}; the token ${person.name} has ${person.role}.`,
         );
-      if (access.tenants === 'none' && person.visibility.kind !== 'fleet') throw new ApiProblem('scope_insufficient');
+      if (!mayCall(person.visibility, access.tenants)) throw new ApiProblem('scope_insufficient');
       const secret = bearerOf(request);
       if (request.operation === 'metrics-get' && secret !== undefined) services.scrapers.remember(secret, person);
     }

@@ -1,14 +1,16 @@
 /**
  * The catalogue of every error code that an API call can return: meaning, owner and remedy.
- * `docs/reference/errors.md` is generated from it, and a test compares the two. The code and the
- * message of a failed step are written where the step throws `StepFailed`.
+ * `docs/reference/errors.md` is generated from it, and a test compares the two. Codes about callers
+ * are in caller-errors.ts, about agents and join tokens in agent-errors.ts; limits, secrets and
+ * certificates have files too. The code and the message of a failed step are written where the
+ * step throws `StepFailed`.
  */
 import { agentErrors } from './agent-errors.ts';
+import { callerErrors } from './caller-errors.ts';
 import { certificateErrors } from './certificate-errors.ts';
 import { limitErrors } from './limit-errors.ts';
 import type { OwnerLayer } from './problem.ts';
 import { secretErrors } from './secret-errors.ts';
-import { tokenErrors } from './token-errors.ts';
 
 export interface ErrorEntry {
   status: number;
@@ -117,7 +119,7 @@ export const errorCatalogue = {
   },
   ...limitErrors,
 
-  ...tokenErrors,
+  ...callerErrors,
 
   pool_not_found: {
     status: 404,

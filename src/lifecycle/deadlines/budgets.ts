@@ -1,4 +1,7 @@
-/** Resolves how long each phase may last, and which setting the budget comes from. */
+/**
+ * Resolves how long each phase may last, and which setting the budget comes from. A transition
+ * stores the deadline; `isDue` in store/supervision/past-deadline.ts compares it with the clock.
+ */
 import type { BudgetPhase } from '../model/states.ts';
 
 export type BudgetSource = 'allocation' | 'learned' | 'pool' | 'class' | 'default';

@@ -1,8 +1,8 @@
 /**
- * The part of the error catalogue about tokens and sessions of people and programs. The credentials
- * of agents are in agent-errors.ts.
+ * The part of the error catalogue about people and programs that call the API: tokens, sessions,
+ * roles and origins. Join tokens and the credentials of agents are in agent-errors.ts.
  */
-export const tokenErrors = {
+export const callerErrors = {
   token_missing: {
     status: 401,
     title: 'Token required',
