@@ -2,17 +2,17 @@
  * All intervals and timeouts that the agent chooses itself. The server assigns the heartbeat
  * interval, leases and deadlines.
  */
-import type { Span } from '../base/backoff.ts';
+import type { BackoffLimits } from '../base/backoff.ts';
 
 export interface Timing {
   /** How long a command must run to count as ready. */
   ready_after_ms: number;
-  register_retry: Span;
-  rotate_retry: Span;
-  beat_retry: Span;
-  ship_retry: Span;
-  task_retry: Span;
-  stream_retry: Span;
+  register_retry: BackoffLimits;
+  rotate_retry: BackoffLimits;
+  beat_retry: BackoffLimits;
+  ship_retry: BackoffLimits;
+  task_retry: BackoffLimits;
+  stream_retry: BackoffLimits;
   /** If a stream was open for this long, the backoff before the next stream starts over. */
   stream_steady_ms: number;
   /** After a server stops, agents reconnect at random moments within this time. */
@@ -31,7 +31,7 @@ export interface Timing {
    */
   lost_poll_ms: number;
   task_wait_seconds: number;
-  command_restart: Span;
+  command_restart: BackoffLimits;
   /** This many exits within the window are a crash loop. A window without an exit ends it. */
   crash_loop: { exits: number; window_ms: number };
   /** Time between SIGTERM and SIGKILL. */
@@ -49,7 +49,7 @@ export interface Timing {
    */
   credential_doubt_ms: number;
   /** Pauses between calls to a server that does not know the credential. */
-  unknown_credential_retry: Span;
+  unknown_credential_retry: BackoffLimits;
 }
 
 export const defaultTiming: Timing = {

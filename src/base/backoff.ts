@@ -1,6 +1,6 @@
 /** Exponential backoff with jitter, up to a maximum. */
 
-export interface Span {
+export interface BackoffLimits {
   first_ms: number;
   max_ms: number;
 }
@@ -11,7 +11,7 @@ export interface Backoff {
   tries(): number;
 }
 
-export function backoff({ first_ms, max_ms }: Span, random: () => number = Math.random): Backoff {
+export function createBackoff({ first_ms, max_ms }: BackoffLimits, random: () => number = Math.random): Backoff {
   let tries = 0;
   return {
     nextMs() {

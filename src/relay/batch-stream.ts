@@ -3,7 +3,7 @@
  * the results. Reconnects with growing pauses.
  */
 import type { WebSocket } from 'ws';
-import { backoff } from '../base/backoff.ts';
+import { createBackoff } from '../base/backoff.ts';
 import { type Clock, pause } from '../base/clock.ts';
 import { trustedCertificates } from '../base/network/trusted-certificates.ts';
 import type { Log } from '../base/telemetry/log.ts';
@@ -116,7 +116,7 @@ export function keepBatchStream(parts: BatchStreamParts): BatchStream {
 
   const run = async () => {
     const { WebSocket: client } = await import('ws');
-    const pauses = backoff(retry);
+    const pauses = createBackoff(retry);
     while (!stopController.signal.aborted) {
       const startedMs = clock.monotonicMs();
       const connection = connect(parts, client, stopController.signal);

@@ -3,7 +3,7 @@
  * its own heartbeat, or a refusal if the heartbeat was not delivered. Heartbeats of one instance
  * keep their order; equal ones that wait together are sent once. This file does no I/O.
  */
-import { type Backoff, backoff, type Span } from '../base/backoff.ts';
+import { type Backoff, type BackoffLimits, createBackoff } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import type { BatchBeat, Heartbeat, HeartbeatResult } from '../contract/agent/agent.ts';
 import { type ErrorCode, errorCatalogue } from '../contract/errors/errors.ts';
@@ -49,7 +49,7 @@ export interface BatcherLimits {
    * stop waiting after `beat_answer_ms`.
    */
   max_wait_ms: number;
-  retry: Span;
+  retry: BackoffLimits;
   max_beats_per_batch: number;
   max_bytes_per_batch: number;
   max_batches_in_flight: number;
@@ -124,7 +124,7 @@ export function createHeartbeatBatcher(parts: {
   onRefused(refusal: Refusal): void;
 }): Batcher {
   const { clock, limits, forward } = parts;
-  const pauses: Backoff = backoff(limits.retry);
+  const pauses: Backoff = createBackoff(limits.retry);
   let queue: PendingBeat[] = [];
   /** The last queued heartbeat of each instance. */
   const waiting = new Map<string, PendingBeat>();

@@ -3,7 +3,7 @@
  * as expired. The new credential is on disk before its first use, and the old one stays valid until
  * that use, so a crash loses nothing.
  */
-import { backoff, type Span } from '../../base/backoff.ts';
+import { type BackoffLimits, createBackoff } from '../../base/backoff.ts';
 import { type Clock, pause } from '../../base/clock.ts';
 import { rotationBody } from '../../contract/agent/credential-rotation.ts';
 import type { SelfReport } from '../life/report.ts';
@@ -63,7 +63,7 @@ const latestFraction = 0.8;
 export function credentialRotation(parts: RotationParts): CredentialRotation {
   const { clock, time, state, server, report, log, timing, signal } = parts;
   const rotationPause = waker(clock, signal);
-  const pauses = backoff(timing.rotate_retry);
+  const pauses = createBackoff(timing.rotate_retry);
   let neverExpires = false;
 
   /** Null if no rotation is scheduled. `rotateNow` may still trigger one. */
@@ -147,14 +147,14 @@ export interface CredentialDoubt {
 export function credentialDoubt(
   clock: Clock,
   doubt_ms: number,
-  retry: Span,
+  retry: BackoffLimits,
   beforeTurn: (signal: AbortSignal) => Promise<void>,
 ): CredentialDoubt {
   let firstRefusalMs: number | null = null;
   /** Set while the credential is lost; aborted once it is known again. */
   let loss: AbortController | null = null;
   let askAtMs = 0;
-  const pauses = backoff(retry);
+  const pauses = createBackoff(retry);
   const pauseNextCall = () => {
     askAtMs = clock.monotonicMs() + pauses.nextMs();
   };

@@ -2,7 +2,7 @@
  * Sends heartbeats at the interval that the server assigned last, at once when the report changes,
  * and after a failure earlier than at the next interval.
  */
-import { addJitter, backoff } from '../../base/backoff.ts';
+import { addJitter, createBackoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { SelfReport } from '../life/report.ts';
 import { waker } from '../life/waker.ts';
@@ -52,7 +52,7 @@ const chooseIntervalSeconds = ({ node_status, heartbeat_interval_seconds }: Beat
 export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
   const { clock, server, report, state, log, timing, signal, onReply } = parts;
   const beatPause = waker(clock, signal);
-  const pauses = backoff(timing.beat_retry);
+  const pauses = createBackoff(timing.beat_retry);
   /** The assigned interval, which also limits the pause before a retry. */
   let interval_ms = Number.POSITIVE_INFINITY;
 

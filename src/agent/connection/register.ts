@@ -1,5 +1,5 @@
 /** Registers the instance, first with its enrolment or join token and later with its credential. */
-import { backoff } from '../../base/backoff.ts';
+import { createBackoff } from '../../base/backoff.ts';
 import { type Clock, moment, pause } from '../../base/clock.ts';
 import type { RegisterReply, RegisterRequest } from '../../contract/agent/agent.ts';
 import { keyProofBody } from '../../contract/agent/key-proof.ts';
@@ -45,7 +45,7 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     const reason = 'there is neither a token nor a credential to register with';
     return { code: 'registration_refused', reason, failure: { code: 'token_missing', detail: '' } };
   }
-  const pauses = backoff(timing.register_retry);
+  const pauses = createBackoff(timing.register_retry);
   if (stages.unsent().length > 0 && !parts.time.isKnown())
     await parts.server.askTime(timing.ask_time_timeout_ms, signal);
   let deadline_at = firstDeadline(parts);
@@ -57,7 +57,7 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
   let isCredentialLost = false;
   let isCredentialUnknown = false;
   let isJoining = false;
-  const slowPauses = backoff(timing.unknown_credential_retry);
+  const slowPauses = createBackoff(timing.unknown_credential_retry);
   const askAgainLater = async (failure: CallFailure) => {
     isJoining = false;
     hasTriedProof = false;

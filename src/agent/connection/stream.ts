@@ -5,7 +5,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { WebSocket } from 'ws';
-import { backoff } from '../../base/backoff.ts';
+import { type Backoff, createBackoff } from '../../base/backoff.ts';
 import { type Clock, pause } from '../../base/clock.ts';
 import { trustedCertificates } from '../../base/network/trusted-certificates.ts';
 import type { Heartbeat, SignedTask } from '../../contract/agent/agent.ts';
@@ -207,7 +207,7 @@ export function keepStream(parts: StreamParts, http: ControlPlane): Stream {
   let connection: StreamConnection | null = null;
 
   /** Returns how long to wait until the next try. */
-  const connectOnce = async (url: string, pauses: ReturnType<typeof backoff>): Promise<number> => {
+  const connectOnce = async (url: string, pauses: Backoff): Promise<number> => {
     await parts.waitForTurn(signal);
     const credential = parts.credential();
     if (credential === null || signal.aborted) return pauses.nextMs();
@@ -237,7 +237,7 @@ export function keepStream(parts: StreamParts, http: ControlPlane): Stream {
   };
 
   const run = async () => {
-    const pauses = backoff(timing.stream_retry);
+    const pauses = createBackoff(timing.stream_retry);
     for (let tries = 0; !signal.aborted; tries++) {
       const url = server_urls[tries % server_urls.length] ?? server_urls[0];
       await pause(clock, await connectOnce(url, pauses), signal);

@@ -3,7 +3,7 @@
  * ends. The caller gets events and decides what they mean for the node. The command is the child of
  * a shim, so it survives the agent, and the next agent adopts it.
  */
-import { backoff } from '../../base/backoff.ts';
+import { createBackoff } from '../../base/backoff.ts';
 import type { CancelTimer } from '../../base/clock.ts';
 import type { AgentConfig } from '../state/config.ts';
 import { errorText } from '../state/shape.ts';
@@ -71,7 +71,7 @@ const announcesReady = (env: NodeJS.ProcessEnv) => env.SLIPWAY_READY_LINE === '1
 
 export function superviseCommand(parts: CommandParts): Command {
   const { argv, clock, log, timing, events, records, config } = parts;
-  const pauses = backoff(timing.command_restart);
+  const pauses = createBackoff(timing.command_restart);
   let shouldRun = false;
   /** The agent ended the command itself, so its end is not reported. */
   let isStopped = false;

@@ -1,6 +1,6 @@
 /** Ships pending items when woken, and retries with growing pauses. */
 
-import { backoff, type Span } from '../../base/backoff.ts';
+import { type BackoffLimits, createBackoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { CallFailure } from '../connection/call-failure.ts';
 import { waker } from '../life/waker.ts';
@@ -21,14 +21,14 @@ export interface ShipLoopParts {
   ship(): Promise<ShipResult>;
   /** Items that come within this time after a wake are sent together. */
   batch_ms: number;
-  retry: Span;
+  retry: BackoffLimits;
 }
 
 export function shipLoop({ clock, signal, ship, batch_ms, retry }: ShipLoopParts): ShipLoop {
   const idlePause = waker(clock, signal);
   // A wake must not end a retry pause: a command that logs a lot would cause a busy loop.
   const retryPause = waker(clock, signal);
-  const pauses = backoff(retry);
+  const pauses = createBackoff(retry);
   const emptyListeners = new Set<() => void>();
   const run = async () => {
     while (!signal.aborted) {

@@ -2,7 +2,7 @@
  * Fetches the server's task keys at the server's interval and decides which ones to accept. TLS and
  * the credential authenticate the keys; endorsements by earlier keys confirm them.
  */
-import { backoff } from '../../base/backoff.ts';
+import { createBackoff } from '../../base/backoff.ts';
 import { type Clock, pause } from '../../base/clock.ts';
 import type { TaskKey } from '../../contract/agent/agent.ts';
 import { continuityOf } from '../../contract/agent/task-key-chain.ts';
@@ -69,7 +69,7 @@ export function taskKeyLoop({ clock, server, state, log, timing, signal }: TaskK
     return true;
   };
   const run = async () => {
-    const pauses = backoff(timing.rotate_retry);
+    const pauses = createBackoff(timing.rotate_retry);
     let hasFailed = false;
     // A server that names no interval does not rotate its keys and has no route for fetching them.
     while (!signal.aborted && state.read().task_key_refresh_seconds !== null) {

@@ -2,7 +2,7 @@
  * Fetches tasks one at a time by long polling. Checks each task, runs it, and sends the result
  * until the server accepts it.
  */
-import { backoff } from '../../base/backoff.ts';
+import { createBackoff } from '../../base/backoff.ts';
 import { type Clock, pause } from '../../base/clock.ts';
 import type { SignedTask, TaskResult } from '../../contract/agent/agent.ts';
 import { describeFailure, isTransient } from '../connection/call-failure.ts';
@@ -119,7 +119,7 @@ export function taskLoop(parts: TaskLoopParts): TaskLoop {
     clock.after(limit_ms, () => poll === openPoll && openPoll.abort());
   };
   const run = async () => {
-    const pauses = backoff(timing.task_retry);
+    const pauses = createBackoff(timing.task_retry);
     while (!signal.aborted) {
       const sent_ms = clock.monotonicMs();
       const openPoll = new AbortController();
@@ -242,7 +242,7 @@ async function sendResult(
   task: SignedTask,
   result: TaskResult,
 ) {
-  const pauses = backoff(timing.task_retry);
+  const pauses = createBackoff(timing.task_retry);
   while (!signal.aborted) {
     const reply = await server.result(task, result, signal);
     if (reply.ok) return;

@@ -25,7 +25,7 @@ export const cloudUnavailable = (
 });
 
 /** Doubles the pause with each try, so that a provider that is full or throttles is called less. */
-export const backoff = (times: number, first_seconds: number, max_seconds: number): number =>
+export const backoffSeconds = (times: number, first_seconds: number, max_seconds: number): number =>
   Math.min(max_seconds, first_seconds * 2 ** Math.min(times, 16));
 
 const capacityPause = { first_seconds: 15, max_seconds: 120 };
@@ -101,7 +101,7 @@ export function cloudFailure(
   if (isCapacity(error))
     return {
       outcome: 'wait',
-      retry_seconds: backoff(times, capacityPause.first_seconds, capacityPause.max_seconds),
+      retry_seconds: backoffSeconds(times, capacityPause.first_seconds, capacityPause.max_seconds),
       message: `EC2 in ${region} has no capacity for this machine, or a limit of the account is reached (${detail})`,
       put_off: true,
       error: { code: 'no_capacity', owner_layer: 'provider' },
@@ -110,13 +110,17 @@ export function cloudFailure(
   if (isThrottled(error))
     return {
       outcome: 'wait',
-      retry_seconds: backoff(times, throttlePause.first_seconds, throttlePause.max_seconds),
+      retry_seconds: backoffSeconds(times, throttlePause.first_seconds, throttlePause.max_seconds),
       message: `EC2 in ${region} throttles our requests (${detail}); retrying`,
       put_off: true,
       error: { code: 'ec2_throttled', owner_layer: 'provider' },
     };
   if (isUnavailable(error))
-    return cloudUnavailable(region, detail, backoff(times, unavailable_retry_seconds, throttlePause.max_seconds));
+    return cloudUnavailable(
+      region,
+      detail,
+      backoffSeconds(times, unavailable_retry_seconds, throttlePause.max_seconds),
+    );
   if (statusOf(error) === null) throw error;
   const rule = errorRules.find(({ codes }) => codes.test(code));
   return {
