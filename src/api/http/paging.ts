@@ -7,7 +7,7 @@ import { defaultPageSize } from '../../store/pg/walk.ts';
 const id = Compile(Id);
 
 /** Splits a query into cursor, limit and filters. */
-export function pageOf<Q extends { cursor?: string; limit?: number }>(query: Q | undefined) {
+export function readPageQuery<Q extends { cursor?: string; limit?: number }>(query: Q | undefined) {
   const { cursor, limit, ...filter } = query ?? ({} as Q);
   if (cursor !== undefined && !id.Check(cursor)) throw new ApiProblem('invalid_cursor');
   return { ...filter, after: cursor, limit: limit ?? defaultPageSize };

@@ -13,7 +13,7 @@ import type { AllocationOperation, Caller } from '../../operations/runtime/calle
 import { listOperations, readOperation } from '../../store/operations/operations.ts';
 import { listAllocations, readAllocation } from '../../store/rows/allocations.ts';
 import { actorOf, type Person } from '../http/callers.ts';
-import { pageOf } from '../http/paging.ts';
+import { readPageQuery } from '../http/paging.ts';
 import { notFoundProblem, operationNotFoundProblem } from '../http/replies/gone.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
 
@@ -82,7 +82,7 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
     allocationReply(await requestAllocation(services, call.body, callerOf(call)), call.person(), services),
   async 'allocation-list'({ query, person }, services) {
     const visibility = narrowToTenant(person().visibility, query?.tenant);
-    const { tenant: _, ...filter } = pageOf(query);
+    const { tenant: _, ...filter } = readPageQuery(query);
     return listAllocations(services.db, { ...filter, visibility }, now(services.clock));
   },
   'allocation-get': ({ params, person }, services) => mustFindAllocation(params.id, person().visibility, services),
@@ -114,7 +114,7 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
     };
   },
   'operation-list': async ({ query, person }, services) =>
-    listOperations(services.db, { ...pageOf(query), visibility: person().visibility }, now(services.clock)),
+    listOperations(services.db, { ...readPageQuery(query), visibility: person().visibility }, now(services.clock)),
   'operation-get': ({ params, person }, services) => mustFindOperation(params.id, person().visibility, services),
   async 'operation-cancel'(call, services) {
     await requestCancel(services, call.params.id, callerOf(call, call.body?.reason));

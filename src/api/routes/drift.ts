@@ -9,7 +9,7 @@ import type { ComparedTable } from '../../store/history/row-comparison.ts';
 import { verifySlice } from '../../store/history/verify-rows.ts';
 import { verifyCounts } from '../../store/rows/counts.ts';
 import { type FindingRow, listFindings } from '../../store/rows/findings.ts';
-import { pageOf } from '../http/paging.ts';
+import { readPageQuery } from '../http/paging.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
 import { callerOf, readQueuedOperation } from './allocations.ts';
 
@@ -48,7 +48,7 @@ function parseCursor(cursor: string | undefined): { table: ComparedTable; after:
 
 export const driftHandlers: Pick<Handlers, 'drift-list' | 'store-verify' | 'drift-repair' | 'drift-accept'> = {
   async 'drift-list'({ query }, { db }) {
-    const page = await listFindings(db, { ...pageOf(query), status: query?.status ?? 'open' });
+    const page = await listFindings(db, { ...readPageQuery(query), status: query?.status ?? 'open' });
     return { ...page, items: page.items.map(findingWire) };
   },
   async 'store-verify'({ query }, { db, environment }) {

@@ -14,7 +14,7 @@ import { rebuildNodesAt } from '../../store/history/time-travel.ts';
 import { parseLogCursor, readLines } from '../../store/logs/node-logs.ts';
 import { listNodes } from '../../store/rows/fleet/node-list.ts';
 import { isKnownNode, readNode } from '../../store/rows/nodes.ts';
-import { pageOf } from '../http/paging.ts';
+import { readPageQuery } from '../http/paging.ts';
 import { notFoundProblem } from '../http/replies/gone.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { callerOf } from './allocations.ts';
@@ -70,7 +70,7 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
     return { node: await mustFindNode(node_id, call.person().visibility, services), enrollment_token };
   },
   'node-list': async ({ query, person }, services) =>
-    listNodes(services.db, { ...pageOf(query), visibility: person().visibility }),
+    listNodes(services.db, { ...readPageQuery(query), visibility: person().visibility }),
   'node-get': ({ params, person }, services) => mustFindNode(params.id, person().visibility, services),
   async 'node-state'({ params, query, person }, services) {
     const requested = new Date(query.at);

@@ -10,7 +10,7 @@ import {
 } from '../../operations/residue/residue-requests.ts';
 import { readOperation } from '../../store/operations/operations.ts';
 import { listResidue, residueRow, residueWire } from '../../store/rows/residue.ts';
-import { pageOf } from '../http/paging.ts';
+import { readPageQuery } from '../http/paging.ts';
 import type { ApiServices, Handler, Handlers } from '../services.ts';
 import { callerOf } from './allocations.ts';
 
@@ -32,7 +32,7 @@ const createHandler =
 type ResidueRoutes = 'residue-list' | 'residue-adopt' | 'residue-delete' | 'residue-verify';
 
 export const residueHandlers: Pick<Handlers, ResidueRoutes> = {
-  'residue-list': ({ query }, services) => listResidue(services.db, pageOf(query)),
+  'residue-list': ({ query }, services) => listResidue(services.db, readPageQuery(query)),
   'residue-adopt': createHandler(adoptResidue),
   'residue-delete': createHandler(requestResidueDelete),
   'residue-verify': createHandler(requestResidueVerify),

@@ -4,7 +4,7 @@ import type { Session } from '../../contract/security/token.ts';
 import { listSessions, sessionWire } from '../../store/rows/sign-in/sessions.ts';
 import { personByToken } from '../http/auth.ts';
 import type { Person } from '../http/callers.ts';
-import { pageOf } from '../http/paging.ts';
+import { readPageQuery } from '../http/paging.ts';
 import { personWriter } from '../limits/quotas/writers.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { clearSessionCookies, endSession, idleCutoff, openSession } from '../sign-in/session-cookie.ts';
@@ -39,7 +39,7 @@ export const sessionHandlers: Pick<Handlers, SessionRoutes> = {
     return undefined;
   },
   async 'session-list'({ query, person }, services) {
-    const { after, limit } = pageOf(query);
+    const { after, limit } = readPageQuery(query);
     const { token_id, role, visibility, session_id } = person();
     const at = now(services.clock);
     const rows = await listSessions(services.db, {

@@ -128,8 +128,8 @@ export const visibilityAttacks: Attack[] = [
     'operation-list',
     edit(
       allocationsFile,
-      'listOperations(services.db, { ...pageOf(query), visibility: person().visibility }',
-      "listOperations(services.db, { ...pageOf(query), visibility: person && { kind: 'fleet' } }",
+      'listOperations(services.db, { ...readPageQuery(query), visibility: person().visibility }',
+      "listOperations(services.db, { ...readPageQuery(query), visibility: person && { kind: 'fleet' } }",
     ),
   ),
   listAttack(
@@ -137,8 +137,8 @@ export const visibilityAttacks: Attack[] = [
     'node-list',
     edit(
       nodesFile,
-      'listNodes(services.db, { ...pageOf(query), visibility: person().visibility })',
-      "listNodes(services.db, { ...pageOf(query), visibility: person && { kind: 'fleet' } })",
+      'listNodes(services.db, { ...readPageQuery(query), visibility: person().visibility })',
+      "listNodes(services.db, { ...readPageQuery(query), visibility: person && { kind: 'fleet' } })",
     ),
   ),
   listAttack(
