@@ -1,7 +1,9 @@
 /** Outcomes that several drivers share. */
 import type { DriverFailure, Observation, ProofKind, ProveOutcome } from './driver.ts';
 
-/** The observation of a machine that cannot be inspected now, so it may or may not exist. */
+/**
+ * The observation of a machine that cannot be inspected now. It may exist, so it counts as present.
+ */
 export const unseenObservation = (detail: string): Observation => ({
   ...{ state: 'unknown', present: true, ready: false },
   detail,
@@ -17,7 +19,7 @@ export const absenceOnlyFailure = (driver: string, kind: ProofKind): ProveOutcom
   retryable: false,
 });
 
-/** A failure that no retry can fix, returned before anything is created. */
+/** A failure that no retry can fix. */
 export const permanentFailure = (
   code: string,
   message: string,

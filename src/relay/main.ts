@@ -32,13 +32,13 @@ const relay = await startRelay(options, { clock: systemClock, log }).catch((erro
   process.stderr.write(`slipway relay: could not start: ${printableText(describeStartFailure(error, options))}\n`);
   process.exit(1);
 });
-// Standard output has only the log, in lines of JSON.
+// Goes to standard error, because standard output carries only the log, as JSON lines.
 process.stderr.write(
   `\n  Relay     ${relay.url}\n  Server    ${options.server_urls.join(', ')}\n  Batches   ${options.token ? 'by stream, or by POST while no stream is open' : 'by POST'}\n\n`,
 );
 
-// At SIGHUP the TLS files are reloaded elsewhere (tls-files.ts). Without these handlers the other
-// signals would end Node, or SIGUSR1 would open a debugger unless --disable-sigusr1 is set.
+// Ignore these signals: by default SIGHUP and SIGUSR2 end Node, and SIGUSR1 opens its debugger.
+// With TLS, tls-files.ts also reloads the files at SIGHUP.
 for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {});
 let isStopping = false;
 for (const signal of ['SIGTERM', 'SIGINT'] as const)

@@ -16,7 +16,7 @@ import { readRegistryAuth, registryOf, secretsOf } from './registry-auth.ts';
 const engine = (pull: Engine['pull']) => ({ address: 'unix:///engine.sock', pull }) as Engine;
 const newWaiter = () => newNodeInstanceId(systemClock);
 
-it('pulls once for all waiting machines, and starts a new pull for a machine that waits after its end', async () => {
+it('pulls once for all waiting machines, and again for a machine that asks after the pull has finished', async () => {
   let pulls = 0;
   let finish = () => {};
   const slow = engine(() => {
@@ -30,10 +30,10 @@ it('pulls once for all waiting machines, and starts a new pull for a machine tha
   expect(await poll(slow, 'worker', one)).toMatchObject({ outcome: 'wait' });
   expect(await poll(slow, 'worker', two)).toMatchObject({ outcome: 'wait' });
   finish();
-  await until('the pull to end', async () => ((await poll(slow, 'worker', one)) === null ? true : undefined));
+  await until('the pull to finish', async () => ((await poll(slow, 'worker', one)) === null ? true : undefined));
   expect(
     await poll(slow, 'worker', newWaiter()),
-    'a machine that waits after the end of the pull gets a new pull',
+    'a machine that asks after the pull has finished starts a new pull',
   ).toMatchObject({
     outcome: 'wait',
   });
@@ -59,7 +59,7 @@ it('cancels a pull only when its last machine stops waiting', async () => {
 const password = 'correct-horse-battery';
 const auth = Buffer.from(`slipway:${password}`).toString('base64');
 
-it('redacts registry credentials that the engine or the login file repeats', async () => {
+it('keeps registry credentials out of messages if the engine repeats them or the login file is invalid', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'slipway-login-'));
   const file = join(directory, 'config.json');
   writeFileSync(file, JSON.stringify({ auths: { 'registry.example.com': { auth } } }));

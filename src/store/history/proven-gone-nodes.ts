@@ -1,7 +1,7 @@
 /**
- * Finds quarantined nodes whose machine is proven gone and on which no operation works. Quarantine
- * has no deadline, so such a node would occupy a slot of its pool forever. Operations no longer
- * leave such nodes, but earlier versions did.
+ * Finds quarantined nodes whose machine is proven gone and that no operation is working on.
+ * Quarantine has no deadline, so such a node would occupy a slot of its pool forever. Operations no
+ * longer leave such nodes, but earlier versions did.
  */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { recordedByServerSql } from '../evidence/own-facts.ts';

@@ -24,7 +24,7 @@ afterAll(() => fixture?.stop());
 
 const dryRun = { reason: 'to see', seconds: 60, dry_run: true };
 
-/** Checks that the API performs or refuses the action as the action tables say. */
+/** Checks that the API accepts or refuses a dry run of the action as the action tables say. */
 async function expectAnswer(
   route: 'node-act' | 'allocation-act',
   id: string,
@@ -145,7 +145,7 @@ describe('for a tenant', () => {
     const why_not = whyNotForCaller('fleet', { role: 'operator', visibility: tenantOnly('acme') });
     const fleetActions = items.filter(({ action }) => allocationActions[action].for === 'fleet');
     expect(fleetActions.length).toBeGreaterThan(0);
-    for (const offer of fleetActions) expect(offer).toMatchObject({ open: false, why_not });
+    for (const item of fleetActions) expect(item).toMatchObject({ open: false, why_not });
     expect(items.filter(({ open }) => open).map(({ action }) => action)).toEqual(['retry', 'release']);
   });
 
@@ -162,15 +162,15 @@ describe('for a tenant', () => {
   });
 });
 
-it('offers nothing to a viewer', async () => {
+it('lists every action as closed for a viewer', async () => {
   const viewer = fixture.server.as(fixture.viewer_token);
-  const offers = [
+  const items = [
     ...(await viewer.call('node-actions', { params: { id: fixture.node_id } })).items,
     ...(await viewer.call('allocation-actions', { params: { id: fixture.allocation_id } })).items,
   ];
   const why_not = whyNotForCaller('fleet', { role: 'viewer', visibility: wholeFleet });
-  expect(offers.length).toBeGreaterThan(0);
-  for (const offer of offers) expect(offer).toMatchObject({ open: false, why_not });
+  expect(items.length).toBeGreaterThan(0);
+  for (const item of items) expect(item).toMatchObject({ open: false, why_not });
 });
 
 it('refuses a retry while the pool is paused, also as a dry run', async () => {

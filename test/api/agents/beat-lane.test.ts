@@ -46,8 +46,8 @@ interface RawRequest {
 }
 
 const requests: Record<string, () => RawRequest> = {
-  'a plain beat': () => ({ headers: ownHeaders(), body: '{}' }),
-  'a beat with every field': () => ({
+  'a plain heartbeat': () => ({ headers: ownHeaders(), body: '{}' }),
+  'a heartbeat with every field': () => ({
     headers: ownHeaders(),
     body: `{"status":"ready","health_score":97.5,"error_rate":0,"active_tasks":3,"message":"wéll","boot_stage":"done","node_instance_id":"${machine.node_instance_id}"}`,
   }),
@@ -137,7 +137,7 @@ it.each(Object.keys(requests))('answers the same on both paths: %s', async (name
   expect(answers[0]?.status).toBeGreaterThanOrEqual(200);
 });
 
-it('answers with the new status on the fast path', async () => {
+it('answers with the new status while the fast path is enabled', async () => {
   log.level = logLevels.fastPath;
   const changing = await readyMachine(server, 'changing');
   const headers = { ...json, authorization: `Bearer ${changing.credential}` };

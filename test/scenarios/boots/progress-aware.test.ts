@@ -9,7 +9,7 @@ import { allocate } from '../../support/allocations.ts';
 import { type ScenarioContext, scenario, withDeciders } from '../support/scenario.ts';
 import { simulatedDriver } from '../support/simulated-driver.ts';
 
-/** A provider that shows new states for this long, and then the same state for ever. */
+/** A provider that shows new states for this long, and then the same state forever. */
 const provider = (advancesForSeconds: number): Pick<Composition, 'drivers'> => ({
   drivers(built) {
     let sinceMs: number | undefined;
@@ -30,10 +30,10 @@ async function waitForFailure(
   budgets: { provision_seconds: number; silence_seconds: number },
 ) {
   await context.client.call('pool-put', {
-    params: { pool: 'minding' },
+    params: { pool: 'progress-aware' },
     body: { driver: 'simulated', budgets: { ...budgets, progress_aware: true, rescue_seconds: 600 } },
   });
-  const id = await allocate(context.client, 'minding');
+  const id = await allocate(context.client, 'progress-aware');
   const failed = await context.waitFor('the boot to fail', async () => {
     const allocation = await context.client.call('allocation-get', { params: { id } });
     return allocation.status === 'failed' ? allocation : undefined;
@@ -49,7 +49,8 @@ scenario({
   name: 'a boot that advances may take up to twice its budget',
   settings: provider(60),
   async story(context) {
-    // Long enough that a late verdict on a busy machine is not mistaken for a postponed one.
+    // Long enough that even on a busy machine a verdict at the budget comes before twice the
+    // budget.
     const provision_seconds = 4;
     const waitedSeconds = await waitForFailure(context, { provision_seconds, silence_seconds: 1 });
     expect(waitedSeconds, 'the boot failed at its budget').toBeGreaterThanOrEqual(2 * provision_seconds);

@@ -125,7 +125,7 @@ scenario({
 
       labelledFleet.resume(labelledFleet.machines);
       await context.waitFor(
-        'a machine that beats again to be released',
+        'the hold to be lifted from a machine that sends heartbeats again',
         async () => (await nodeOf(context, id)).held === null,
       );
       expect((await nodeOf(context, id)).status).toBe('ready');
@@ -154,9 +154,9 @@ scenario({
       fails: /waited .* for rescue-over to be held/,
     },
     {
-      broken: 'holds that stay after the window ends',
+      broken: 'holds that stay after the machine sends heartbeats again',
       composition: withoutSweep('brake-watch'),
-      fails: /waited .* for a machine that beats again to be released/,
+      fails: /waited .* for the hold to be lifted from a machine that sends heartbeats again/,
     },
   ],
 });
@@ -204,7 +204,7 @@ scenario({
 });
 
 scenario({
-  name: 'windows without a scope, or that end before they begin',
+  name: 'invalid windows are refused, and an unknown window cannot be deleted',
   async story(context) {
     const put = (body: object) =>
       callRoute(

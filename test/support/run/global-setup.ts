@@ -50,7 +50,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await useExternalPostgres(project, externalUrl);
     return async () => {};
   }
-  for (const runs of [tmpdir(), memoryDirectory].filter((path) => existsSync(path))) await removeAbandonedRuns(runs);
+  for (const parentDirectory of [tmpdir(), memoryDirectory].filter((path) => existsSync(path)))
+    await removeAbandonedRuns(parentDirectory);
   const dataDir = await mkdtemp(join(runsDirectory(), `${prefix}${process.pid}-`));
   // When the tests run as root, PostgreSQL runs as another user, which must enter the directory.
   await chmod(dataDir, 0o711);
@@ -86,14 +87,14 @@ async function hashQuickly(url: string): Promise<void> {
 /**
  * A killed run leaves its PostgreSQL running. No later run adopts it, so it is stopped and removed.
  */
-async function removeAbandonedRuns(runs: string): Promise<void> {
-  for (const name of await readdir(runs)) {
+async function removeAbandonedRuns(parentDirectory: string): Promise<void> {
+  for (const name of await readdir(parentDirectory)) {
     if (!name.startsWith(prefix) || isProcessAlive(Number.parseInt(name.slice(prefix.length), 10))) continue;
-    // Skips the run of another user, and a run that its own process is just removing.
-    if (statSync(join(runs, name), { throwIfNoEntry: false })?.uid !== process.getuid?.()) continue;
-    const clusterDir = join(runs, name, 'postgres');
+    // Skip runs of other users, and directories that were removed since they were listed.
+    if (statSync(join(parentDirectory, name), { throwIfNoEntry: false })?.uid !== process.getuid?.()) continue;
+    const clusterDir = join(parentDirectory, name, 'postgres');
     const postmaster = existsSync(clusterDir) ? findPostmaster(clusterDir) : undefined;
     if (postmaster) await stopPostmaster(postmaster.pid, systemClock);
-    await rm(join(runs, name), { recursive: true, force: true });
+    await rm(join(parentDirectory, name), { recursive: true, force: true });
   }
 }

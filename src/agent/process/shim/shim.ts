@@ -24,7 +24,9 @@ export async function runShim(directory: string): Promise<void> {
   const { cwd, env } = spec;
   const child = spawn(program, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   let isRecorded = false;
-  /** Only the first end counts: the end of a command that the shim ended itself says nothing. */
+  /**
+   * Records only the first end: the exit status of a command that the shim killed is meaningless.
+   */
   const record = (end: Partial<CommandEnd>) => {
     if (isRecorded) return;
     isRecorded = true;
@@ -36,8 +38,9 @@ export async function runShim(directory: string): Promise<void> {
     }
   };
   let hasEnded = false;
-  // While the command runs, the shim ignores signals, because it must read the last lines. Later a
-  // signal closes the pipes, which daemons of the command could hold open forever.
+  // While the command runs, the shim ignores signals, so that it reads all output. After the
+  // command has exited, a signal closes the pipes: daemons that it started may hold them open
+  // forever.
   const onSignal = () => {
     if (hasEnded) for (const pipe of [child.stdout, child.stderr]) pipe.destroy();
   };

@@ -1,7 +1,7 @@
 /**
  * Starts the embedded PostgreSQL, the default database. It runs as a separate process that outlives
- * a killed server, and the next server adopts it. Only the holder of the lock on the data directory
- * stops it.
+ * a killed server, and the next server adopts it. A server stops it only if it launched it, or
+ * holds the lock on the data directory.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
@@ -27,8 +27,8 @@ export interface EmbeddedPostgresOptions {
   log?: (line: string) => void;
   settings?: Settings;
   /**
-   * The directory for the cluster and the programs if Slipway runs as root and the unprivileged
-   * account cannot enter the data directory or the clone.
+   * If Slipway runs as root, the directory for the cluster or the programs, whichever the
+   * unprivileged account cannot reach.
    */
   relocateTo?: string;
 }
@@ -39,7 +39,7 @@ export interface EmbeddedPostgres {
   /** Connects as the role of the application's statements. */
   application_url: string;
   pid: number;
-  /** Whether the postmaster of an earlier server was adopted. */
+  /** Whether a postmaster that another server launched was adopted. */
   adopted: boolean;
   clusterDir: string;
   /** Resolves if the ownership of the data directory is lost; the server must then stop. */
@@ -51,7 +51,10 @@ const database = 'slipway';
 const maxAttempts = 5;
 const pollMs = 10;
 const settleMs = 100;
-/** This is long, because recovery after a power cut reads the whole write-ahead log. */
+/**
+ * This is long, because recovery after a power cut replays the write-ahead log since the last
+ * checkpoint.
+ */
 const readyWithinMs = 5 * 60_000;
 
 const movedMarkPath = (dataDir: string): string => join(dataDir, 'postgres.moved');
@@ -130,7 +133,10 @@ const isOwned = (error: unknown) => error instanceof EmbeddedPostgresError && er
 interface RunningPostmaster {
   postmaster: Postmaster;
   adopted: boolean;
-  /** Before the lock is taken, only a postmaster that this process launched stops at its exit. */
+  /**
+   * Keeps the postmaster running when this process exits. Until the lock is taken, only a
+   * postmaster that this process launched stops then.
+   */
   cancelStopAtExit(): void;
 }
 
@@ -163,7 +169,8 @@ function createHandle(
     adopted,
     clusterDir: placement.clusterDir,
     lost,
-    // The lock is released after the postmaster has ended, so that no server adopts one that ends.
+    // The lock is released after the postmaster has ended, so that no server adopts it while it
+    // stops.
     stop: () => (stopping ??= stop()),
   };
 }

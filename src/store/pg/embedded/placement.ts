@@ -1,7 +1,8 @@
 /**
- * Decides where the cluster and the programs are and which account runs them. If Slipway runs as
- * root and the unprivileged account cannot enter the data directory or the clone, they go to
- * /var/lib/slipway-postgres, and a pointer file in the data directory has the path of the cluster.
+ * Chooses the directories of the cluster and of PostgreSQL's programs, and the account that runs
+ * them. If Slipway runs as root, each of the two that the unprivileged account cannot reach goes to
+ * /var/lib/slipway-postgres: the cluster is created there, and a pointer file in the data directory
+ * holds its path; the programs are copied there.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -47,9 +48,9 @@ export interface Placement {
 }
 
 /**
- * Every account can enter /var/lib by convention. Nothing else uses this directory. In contrast,
- * /var/lib/slipway may be a data directory or hold the machines of a server that runs as root, and
- * be closed to other accounts.
+ * By convention every account can enter /var/lib, and nothing else uses this subdirectory.
+ * /var/lib/slipway is unsuitable: it may be a data directory, or hold the machines of a server that
+ * runs as root, and be closed to other accounts.
  */
 const defaultRelocation = '/var/lib/slipway-postgres';
 
@@ -155,7 +156,7 @@ function createPlace(account: Account, place: string): string {
   return place;
 }
 
-/** Writes the file atomically. Only the first of two concurrent starts succeeds. */
+/** Creates the file atomically. If it already exists, keeps it: two starts may run at once. */
 function createOnce(file: string, content: string): void {
   const draft = `${file}.${process.pid}`;
   writeFileSync(draft, `${content}\n`, { mode: 0o600 });
