@@ -23,7 +23,7 @@ const options = readOptions(import.meta.url, {
 const { quick, rounds, nodes } = options;
 const batch = 100;
 const batches = quick ? 600 : 1_500;
-// No node beats twice in a round, so that each heartbeat is its own row.
+// No node sends two heartbeats in a round, so that each heartbeat is its own row.
 if (nodes < batches * batch) throw new Error(`--nodes must be at least ${batches * batch}, the heartbeats of a round`);
 const connections = 8;
 /** How long to wait for an answered heartbeat to appear in the table. */
@@ -108,7 +108,7 @@ async function watchLag(
     }
     lastSampledTurn = turn;
     const id = ids[numberOf(turn * batch + batch - 1)];
-    // No node beats twice in a round, so any newer time is the expected heartbeat.
+    // No node sends two heartbeats in a round, so any newer time is that of the expected one.
     const isStored = async () =>
       (await db.query('select 1 from heartbeats where node_instance_id = $1 and last_seen_at >= $2', [id, since]))
         .length > 0;
@@ -188,7 +188,7 @@ try {
     return result;
   };
   try {
-    // Every node beats once first, so that all sessions are loaded.
+    // Every node sends one heartbeat first, so that all sessions are loaded.
     for (let from = 0; from < nodes; from += batches * batch) await runServerRound(slipway, db, ids, from, warmUpLags);
     await runBareRound(db, ids, 0);
     for (let turn = 0; turn < rounds; turn++) {

@@ -1,9 +1,10 @@
 /**
  * Runs a million agents in this process against real servers with the embedded database. The agents
- * beat at the assigned interval, through relays, streams and calls. During the run some agents die,
- * restart, fall silent for a while or join. Afterwards the evidence shows whether a healthy machine
- * was declared offline, and whether and how late each death was detected. Exits with 1 if a verdict
- * was false, held back or missing, or if an acknowledged change was lost. Uses loopback only.
+ * send heartbeats at the assigned interval, through relays, streams and calls. During the run some
+ * agents die, restart, fall silent for a while or join. Afterwards the evidence shows whether a
+ * healthy machine was declared offline, and whether and how late each death was detected. Exits
+ * with 1 if a verdict was false, held back or missing, or if an acknowledged change was lost. Uses
+ * loopback only.
  */
 import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';

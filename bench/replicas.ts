@@ -18,8 +18,8 @@ const options = readOptions(import.meta.url, {
 });
 const { quick } = options;
 /**
- * Few enough that every node beats before it becomes stale, even at the lowest rate. Verdicts on
- * silent nodes would cost extra.
+ * Few enough that every node sends a heartbeat before it becomes stale, even at the lowest rate.
+ * Verdicts on silent nodes would cost extra.
  */
 const nodes = quick ? 20_000 : 40_000;
 const rates = quick ? [2_000, 4_000, 8_000, 16_000] : [8_000, 16_000, 32_000, 48_000, 64_000, 80_000, 96_000, 128_000];

@@ -1,6 +1,6 @@
 /**
- * Sends the heartbeats of the fleet. Each agent beats through its relay, its stream or by calls,
- * and beats again after the assigned interval ± 10 %.
+ * Sends the heartbeats of the fleet. Each agent sends its heartbeats through its relay, its stream
+ * or by calls, at the assigned interval ± 10 %.
  */
 import { addJitter } from '../../src/base/backoff.ts';
 import { systemClock } from '../../src/base/clock.ts';
@@ -63,7 +63,7 @@ export function startLoad({ agents, relays, streams, one_calls_in, urlOf }: Load
 
   /**
    * Delays the next heartbeat of a faltering agent until most of its stale time is over. Returns
-   * false if the agent beats now.
+   * false if its heartbeat is sent now.
    */
   const delayIfFaltering = (agent: number, nowMs: number): boolean => {
     const { state, sentMs, interval, wheel } = agents;

@@ -133,7 +133,7 @@ test.for([{ enrollment_token: 'e' }, { join_token: 'j', name: 'box' }])(
   async (token) => {
     const dir = bench.dir();
     startAgent({ ...token, dir }, 100);
-    await until(() => server.beats.length > 0, 'a beat');
+    await until(() => server.beats.length > 0, 'a heartbeat');
     stop.abort();
     await Promise.all(ends);
     stop = new AbortController();
@@ -141,7 +141,7 @@ test.for([{ enrollment_token: 'e' }, { join_token: 'j', name: 'box' }])(
     issueForSignature('credential-2');
     const before = server.beats.length;
     startAgent({ ...token, dir }, 100);
-    await until(() => server.beats.length > before, 'a beat with the new credential');
+    await until(() => server.beats.length > before, 'a heartbeat with the new credential');
     expect(server.registrations.at(-1)?.agent_public_key).toBe(first?.agent_public_key);
     expect(readStoredState(dir)?.identity?.credential).toBe('credential-2');
   },
@@ -151,7 +151,7 @@ test('an agent logs each time that its credential is lost, and that it is known 
   const logged: string[] = [];
   const messages = /does not know this machine|knows this machine again/;
   startAgent({ enrollment_token: 'e' }, 100, (line) => logged.push(...(messages.exec(line) ?? [])));
-  await until(() => server.beats.length > 0, 'a beat');
+  await until(() => server.beats.length > 0, 'a heartbeat');
   const expected: string[] = [];
   for (let loss = 0; loss < 2; loss++) {
     server.override(() => problem('credential_unknown'));
@@ -168,7 +168,7 @@ test('an agent whose join token is refused keeps its credential, and uses it onc
   const dir = bench.dir();
   const config = { join_token: 'j', name: 'box', dir };
   startAgent(config, 100);
-  await until(() => server.beats.length > 0, 'a beat');
+  await until(() => server.beats.length > 0, 'a heartbeat');
   let joins = 0;
   server.override(({ path, headers }) => {
     if (path !== '/v1/agent/register' || headers.authorization) return problem('credential_unknown');
@@ -184,7 +184,7 @@ test('an agent whose join token is refused keeps its credential, and uses it onc
 
 test('an agent survives a short time in which its credential is unknown', async () => {
   startAgent({ enrollment_token: 'e' }, 60_000);
-  await until(() => server.beats.length > 0, 'a beat');
+  await until(() => server.beats.length > 0, 'a heartbeat');
   let refused = 0;
   server.override(() => (++refused > 10 ? null : problem('credential_unknown')));
   await until(() => refused > 10, 'refusals');
@@ -195,7 +195,7 @@ test('an agent survives a short time in which its credential is unknown', async 
 
 test('an agent with a join token joins again', async () => {
   startAgent({ join_token: 'j', name: 'box' }, 100);
-  await until(() => server.beats.length > 0, 'a beat');
+  await until(() => server.beats.length > 0, 'a heartbeat');
   server.credential = 'credential-2';
   server.beats.length = 0;
   await until(() => server.beats.length > 0, 'beats under the new credential');

@@ -69,7 +69,7 @@ describe('start', () => {
 
   test('without a command the first heartbeat reports ready', async () => {
     start();
-    await until(() => server.beats.length > 0, 'a beat');
+    await until(() => server.beats.length > 0, 'a heartbeat');
     expect(server.beats[0]).toMatchObject({ status: 'ready', health_score: 100, error_rate: 0, active_tasks: 0 });
   });
 

@@ -53,12 +53,12 @@ test('falls back to HTTP at once if the stream breaks, and reconnects', async ()
   await startStreaming();
   const before = countHttpBeats();
   for (const stream of server.streams) stream.terminate();
-  await until(() => countHttpBeats() > before, 'a beat by HTTP');
+  await until(() => countHttpBeats() > before, 'a heartbeat by HTTP');
   const task_id = server.queue('ping', {});
   await until(() => server.results.get(task_id)?.status === 'succeeded', 'a task by HTTP');
   await until(() => server.streams.length === 1, 'the stream again');
   const again = server.streamedBeats.length;
-  await until(() => server.streamedBeats.length > again, 'a beat by the stream again');
+  await until(() => server.streamedBeats.length > again, 'a heartbeat by the stream again');
 });
 
 test('uses HTTP if streams are refused, and reports the failure', async () => {
@@ -77,7 +77,7 @@ test('obeys a pushed interval before the next heartbeat was due', async () => {
   await until(() => server.streamedBeats.length > assigned, 'the heartbeat that gets the long interval');
   const before = server.streamedBeats.length;
   server.streams[0]?.send(JSON.stringify({ heartbeat_interval_seconds: 0.05 }));
-  await until(() => server.streamedBeats.length > before, 'a beat long before it was due');
+  await until(() => server.streamedBeats.length > before, 'a heartbeat long before it was due');
 });
 
 test('ends if the stream says that the instance is fenced', async () => {

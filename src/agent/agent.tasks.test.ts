@@ -168,7 +168,7 @@ describe('leases', () => {
     const agent = await startReady({ clean: 'while [ ! -e go ]; do sleep 0.02; done' });
     const task_id = server.queue('release.clean', { nonce: 'n1', lease_seconds: 0.3 });
     await until(() => server.progress.filter((id) => id === task_id).length >= 2, 'two renewals');
-    await until(() => server.beats.some(({ active_tasks }) => active_tasks === 1), 'a beat that counts it');
+    await until(() => server.beats.some(({ active_tasks }) => active_tasks === 1), 'a heartbeat that counts it');
     writeFileSync(join(agent.dir, 'go'), '');
     expect((await resultOf(task_id)).status).toBe('succeeded');
   });
@@ -214,7 +214,7 @@ describe('release', () => {
     await agent.exit;
     server.beats.length = 0;
     bench.start(agent.dir, { server_url: server.url, ...config });
-    await until(() => server.beats.some(({ message }) => message?.includes('stopped by a release')), 'a beat');
+    await until(() => server.beats.some(({ message }) => message?.includes('stopped by a release')), 'a heartbeat');
     expect(readNumber(agent, 'pid')).toBe(pids[0]);
   });
 

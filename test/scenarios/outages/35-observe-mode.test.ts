@@ -11,7 +11,7 @@ import { externalPool, joinMachine, keepBeating, nodeOf, waitForNode } from '../
 import { type ScenarioContext, scenario, withDeciders } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
-/** For machines that beat: long enough that none counts as silent on a busy host. */
+/** For machines that send heartbeats: so long that none counts as silent on a busy host. */
 const longStaleTime = { ...heartbeat, stale_after_seconds: 600 };
 const beatEvery = 0.3;
 const shortSeconds = 2;

@@ -1,6 +1,6 @@
 /**
- * A machine that beats and reports `starting` for ever becomes ready when its start budget is over,
- * and not before.
+ * A machine that sends heartbeats but never reports more than `starting` becomes ready when its
+ * start budget is over, and not before.
  */
 import { expect } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';

@@ -23,8 +23,8 @@ async function expectStaysReady(context: ScenarioContext, machine: Machine): Pro
   let lastSeen = before.last_seen_at ?? '';
   for (let beat = 1; beat <= moreBeats; beat++) {
     const reply = await machine.beat('starting');
-    expect(reply.body.node_status, `answer to beat ${beat}`).toBe('ready');
-    const current = await context.waitFor(`beat ${beat} to be stored`, async () => {
+    expect(reply.body.node_status, `answer to heartbeat ${beat}`).toBe('ready');
+    const current = await context.waitFor(`heartbeat ${beat} to be stored`, async () => {
       const node = await nodeOf(context, machine.node_id);
       return (node.last_seen_at ?? '') > lastSeen ? node : undefined;
     });
@@ -58,7 +58,7 @@ scenario({
     await expectStaysReady(context, restarting);
 
     for (const machine of [promotedMachine, restarting]) {
-      expect((await machine.beat()).body.node_status, 'the answer to a beat without a status').toBe('ready');
+      expect((await machine.beat()).body.node_status, 'the answer to a heartbeat without a status').toBe('ready');
       expect((await changesOf(context, machine.node_id)).map(({ to }) => to)).toEqual([
         'provisioning',
         'starting',
@@ -81,7 +81,7 @@ scenario({
             ? { to: 'offline', by: 'goodbye', reason: 'it starts again' }
             : effectOfBeat(node, beat, now),
       })),
-      fails: /answer to beat 1: expected 'offline' to be 'ready'/,
+      fails: /answer to heartbeat 1: expected 'offline' to be 'ready'/,
     },
   ],
 });

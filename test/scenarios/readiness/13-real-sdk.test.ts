@@ -1,7 +1,7 @@
 /**
  * A node with the unmodified AgentField SDK for Python registers, reports and becomes ready. It
  * goes offline when stopped, and is the same node when restarted. A molecule runtime, which
- * registers once and then only beats, becomes ready too.
+ * registers once and then only sends heartbeats, becomes ready too.
  */
 import { expect } from 'vitest';
 import { sdkVersions } from '../../../scripts/setup/agentfield-sdk.mjs';
@@ -32,7 +32,7 @@ scenario({
 
     const workspace = await startWorkspace(context.server.url, token, workspace_id);
     const { node_id: workspace_node } = await waitForRegistration(context, workspace_id);
-    await context.waitFor('the workspace to be ready by its beats', async () => {
+    await context.waitFor('the workspace to be ready by its heartbeats', async () => {
       expect((await workspace.beat()).body).toEqual({ status: 'ok' });
       return (await nodeOf(context, workspace_node)).status === 'ready';
     });

@@ -59,7 +59,10 @@ interface Run {
   over: AbortSignal;
 }
 
-/** Beats around the threshold until the machine has changed often enough to judge the rate. */
+/**
+ * Sends heartbeats with pauses around the threshold until the machine has changed often enough to
+ * judge the rate.
+ */
 async function beatWithJitter(context: ScenarioContext, machine: Machine, run: Run): Promise<void> {
   const startedMs = systemClock.monotonicMs();
   for (let beat = 0, changes: Change[] = []; changes.length < minChanges; beat++) {

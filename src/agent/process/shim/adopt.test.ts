@@ -322,7 +322,7 @@ test('a command that a reboot ended does not keep its ready state', async () => 
   start(dir, config);
   await until(() => readPids(dir).length === 2 && listCommandEnds().length > 0, 'a new start');
   const beats = server.beats.length;
-  await until(() => server.beats.length > beats, 'a beat');
+  await until(() => server.beats.length > beats, 'a heartbeat');
   expect(isReported('ready')).toBe(false);
 });
 
