@@ -4,7 +4,7 @@ import { type Action, awaitWithNotice } from '../actions/action.ts';
 import type { Hold } from './words.ts';
 
 const consequences: Record<Hold['effect'], string> = {
-  hold: 'Held verdicts take effect within seconds on all machines that are still silent. First make sure that the network works and the machines are really gone.',
+  hold: 'Held verdicts take effect within seconds on all machines that have not recovered. First make sure that the network works and the machines have really failed.',
   'pause-launches': 'New machines are launched there again. First make sure that the cause of the failures is fixed.',
 };
 
