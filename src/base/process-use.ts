@@ -27,7 +27,7 @@ export function createOpenFiles(): () => Use | null {
       limit = Number(/^Max open files +([0-9]+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? Infinity);
       return { used, limit };
     } catch (error) {
-      // A process without a free descriptor cannot open the file that says so.
+      // Without a free descriptor /proc cannot be read either, so all descriptors are in use.
       return isExhausted(error) && limit !== undefined ? { used: limit, limit } : null;
     }
   };
@@ -44,7 +44,7 @@ export interface HeapWatch {
   use(): Use;
   /**
    * Runs a full collection if the last one is old. Call this only while the heap is nearly full:
-   * after the load is gone, nothing else would run one, and the heap would look full for ever.
+   * after the load is gone, nothing else would run one, and the heap would look full forever.
    */
   collectIfOld(): void;
   stop(): void;

@@ -7,7 +7,7 @@ export const Id = Type.String({
   maxLength: 128,
   pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]*(_[A-Za-z0-9._:-]+)*$',
 });
-/** Names of pools, nodes and tenants: valid in a host name, a label and a URL without quoting. */
+/** Names of pools, nodes and tenants: valid in a label and in a URL without quoting. */
 export const Name = Type.String({ minLength: 1, maxLength: 63, pattern: '^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$' });
 /** Text that PostgreSQL can store. */
 export const withoutNul = '^[^\\u0000]*$';

@@ -13,7 +13,7 @@ const policies = fc
 
 const dice = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-test('a delay is at least half of the doubled base and at most the maximum', () => {
+test('a delay is the doubled base, capped at the maximum, and at most halved by jitter', () => {
   fc.assert(
     fc.property(policies, fc.integer({ min: 1, max: 50 }), dice, (policy, tryNumber, die) => {
       const delay = retryDelaySeconds(policy, tryNumber, () => die);

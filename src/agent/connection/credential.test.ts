@@ -1,4 +1,7 @@
-/** Tests which calls may ask while the credential is unknown, and when all may ask again. */
+/**
+ * Tests which calls are sent while the server does not know the credential, and when all are sent
+ * again.
+ */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { credentialDoubt } from './credential.ts';

@@ -1,7 +1,7 @@
 /**
  * Removes the workload's remains and reports each check with its finding. The report contains the
- * caller's nonce, so it cannot be an older one. For a reuse, the workload directories are emptied
- * and set up again, as before the first tenant.
+ * caller's nonce, so an older report cannot replace it. For a reuse, the workload directories are
+ * emptied and set up again, as before the first tenant.
  */
 import { join } from 'node:path';
 import { now } from '../../base/clock.ts';
@@ -19,7 +19,7 @@ const maxText = 8192;
 
 type Check = { what: string; seen: string };
 /** The checks, and the number of the former tenant's last log line. */
-type Restoration = { checks: Check[]; last_log_seq: number };
+type Preparation = { checks: Check[]; last_log_seq: number };
 
 const toScriptFailure = (name: 'clean' | 'setup', end: ShellEnd) =>
   failed(`${name}_failed`, describeScriptEnd(name, end.ending, end.last_lines).slice(0, maxText));
@@ -39,23 +39,23 @@ export const releaseClean: TaskType = async ({ task, machine, signal }) => {
     { what: 'processes of the instance except its agent', seen: 'none' },
     { what: "the pool's clean", seen: end ? end.ending : 'the pool has nothing to clean' },
   ];
-  const restoration = task.params.reuse === true ? await restoreForReuse(machine, signal) : null;
-  if (restoration && 'status' in restoration) return restoration;
-  checked.push(...(restoration?.checks ?? []));
+  const preparation = task.params.reuse === true ? await prepareForReuse(machine, signal) : null;
+  if (preparation && 'status' in preparation) return preparation;
+  checked.push(...(preparation?.checks ?? []));
   const { workflow_id } = task;
   writeAtomically(
     join(machine.dir, markerName),
     JSON.stringify({ nonce, workflow_id, at: now(machine.clock).toISOString() }),
   );
   machine.recordRelease(workflow_id);
-  return succeeded({ clean: true, nonce, checked, ...(restoration && { last_log_seq: restoration.last_log_seq }) });
+  return succeeded({ clean: true, nonce, checked, ...(preparation && { last_log_seq: preparation.last_log_seq }) });
 };
 
 /**
  * Returns the checks or the failure. Emptying the directories removes the set-up's files too, so
  * the set-up runs again.
  */
-async function restoreForReuse(machine: Machine, signal: AbortSignal): Promise<Restoration | TaskOutcome> {
+async function prepareForReuse(machine: Machine, signal: AbortSignal): Promise<Preparation | TaskOutcome> {
   const checks: Check[] = [];
   for (const directory of machine.workload_dirs) {
     try {

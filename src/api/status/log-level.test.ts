@@ -1,4 +1,4 @@
-/** Tests that the usual log level returns by itself, and that no level logs a secret. */
+/** Tests that the usual log level returns by itself, and that even level debug logs no secret. */
 import { expect, test } from 'vitest';
 import { spawnServer } from '../../../test/support/server.ts';
 import { until } from '../../../test/support/until.ts';
@@ -32,7 +32,7 @@ test('ignores facts of other kinds, and levels that do not exist', () => {
   expect(log.level).toBe('warn');
 });
 
-test('lets only an admin change the level, and records who did; no level logs a secret', async () => {
+test('lets only an admin change the level, and records who did; level debug logs no secret', async () => {
   const server = await spawnServer({ args: ['--log-level', 'warn'] });
   try {
     const { client } = server;

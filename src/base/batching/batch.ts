@@ -1,6 +1,7 @@
 /**
- * Batches concurrent calls. The first call runs at once. Calls that arrive while batches run go
- * together into the next batch, so batches grow with the load.
+ * Batches concurrent calls. While fewer than `max_concurrent` batches run, a call starts a batch at
+ * once. Otherwise it waits, and all waiting calls form the next batch, so batches grow with the
+ * load.
  */
 
 interface PendingCall<Key, Answer> {

@@ -1,4 +1,7 @@
-/** The shape of every error on the wire (RFC 9457), and the layers that can own one. */
+/**
+ * The shape of every error of our own API (RFC 9457), and the layers that can own one. Foreign
+ * protocols have shapes of their own.
+ */
 import { type Static, Type } from 'typebox';
 
 export const ownerLayers = [

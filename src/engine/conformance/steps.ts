@@ -127,7 +127,7 @@ export function describeSteps(adapter: Adapter): void {
       expect(events).toEqual([{ step: 'reach', code: 'upstream_away', tries: 1 }, 'cleaned up']);
     });
 
-    test('an error outside of any step fails the run without a step', async () => {
+    test('an error outside of any step fails the run, and the outcome names no step', async () => {
       const testRun = await scene(adapter, async () => Promise.reject(new RangeError('out of range')));
       await testRun.start();
       expect(await testRun.outcome()).toEqual({

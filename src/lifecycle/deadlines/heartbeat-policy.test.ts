@@ -4,7 +4,7 @@ import { effectiveStaleSeconds, heartbeatPolicy } from './heartbeat-policy.ts';
 
 const seconds = fc.double({ min: 0.1, max: 1e6, noNaN: true });
 
-test('the stale time is at least three intervals', () => {
+test('the effective and the default stale time are at least three intervals', () => {
   fc.assert(
     fc.property(seconds, seconds, (stale, interval) => {
       expect(effectiveStaleSeconds(stale, interval)).toBe(Math.max(stale, 3 * interval));

@@ -1,7 +1,7 @@
 /**
- * How much evidence and how many requests each caller may cause. An allowance for evidence starts
- * with `rows` and `bytes`, and refills by `rows_per_second` and `bytes_per_second`. `limits:` in
- * `slipway.yaml` overrides single numbers.
+ * How much evidence and how many requests each caller may cause. Each replica counts for itself. An
+ * allowance for evidence starts with `rows` and `bytes`, and refills by `rows_per_second` and
+ * `bytes_per_second`. `limits:` in `slipway.yaml` overrides single numbers.
  */
 
 export interface WriteQuota {
@@ -18,7 +18,7 @@ export interface WriteQuota {
  * - relay: facts about machines whose relay is refused
  * - address: a source address (IPv6: its /64) without a valid credential
  * - anonymous: all source addresses together
- * - everybody: all of the above together, on one replica
+ * - everybody: all of the above together
  */
 export const quotaKinds = ['instance', 'join_token', 'tenant', 'relay', 'address', 'anonymous', 'everybody'] as const;
 export type QuotaKind = (typeof quotaKinds)[number];
@@ -29,8 +29,8 @@ export type QuotaKind = (typeof quotaKinds)[number];
  *   a long reply counts as several
  * - address: requests that need no credential
  * - rotation: credential rotations of one machine, and apart from them its signed requests for a
- *   new credential. They do not count as its other requests: its workload could use those up, and
- *   the machine would then lose its credential
+ *   new credential. They have their own rate, because the workload could use up the rate of the
+ *   machine's other requests, and the machine would then lose its credential
  * - sign_in: console sessions opened with one token
  * - unknown_credential: unknown credentials in heartbeat batches, by address or relay, and refused
  *   requests for a new credential, by address

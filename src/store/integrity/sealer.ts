@@ -13,7 +13,10 @@ import { createChainWriter, lockChain, tryLockChain } from './checkpoints.ts';
 import { readRowsAt, rowTextColumns } from './row-text.ts';
 import { createEvidenceSigner } from './signer.ts';
 
-/** The rows of one checkpoint. A fault in a segment affects at most this many rows. */
+/**
+ * The most rows of one checkpoint, unless more rows share one cursor. A fault in a segment affects
+ * only its rows.
+ */
 export const maxBatchRows = 1_000;
 
 export interface Cut {
@@ -50,7 +53,7 @@ const toCursor = ({ xid, seq }: RowText): Cursor => ({ xid, seq });
 
 /**
  * Leaves out the rows of the last cursor if the batch would split them. Rows can share a cursor,
- * and the next batch begins after the last one.
+ * and the next batch begins after the last cursor of this one.
  */
 function takeWholeCursors(rows: RowText[]): RowText[] {
   const firstBeyond = rows[maxBatchRows];

@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const readThings = (on: Queryable) => on.query('select * from things where thing = $1', [1], { prepared: true });
 
-test('prepares a frequent statement once per connection', async () => {
+test('prepares a statement once per connection', async () => {
   await db.transaction(async (tx) => {
     await readThings(tx);
     await readThings(tx);

@@ -1,6 +1,6 @@
 /**
- * Inspects the machines of nodes, records changed observations, and notes machines that the
- * provider no longer shows. Decides nothing.
+ * Inspects the machines of nodes, records when they disappear or appear again, and notes machines
+ * that the provider no longer shows. Decides nothing.
  */
 import { secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
@@ -39,8 +39,8 @@ const disagreementOn = ({ machine, seen }: Inspection, node: JudgedNode, now: Da
 });
 
 /**
- * Records changed states, and every observation of a quarantined node. One fact per inspection of
- * each healthy machine would bury the useful ones.
+ * Whether an observation is recorded: for a quarantined node always, otherwise only if the machine
+ * disappeared or appeared again. One fact per inspection would bury the useful ones.
  */
 const isWorthRecording = ({ seen }: Inspection, node: JudgedNode): boolean =>
   node.status === 'quarantined' ||

@@ -1,6 +1,6 @@
 /**
- * Agentless machines are held while their provider cannot be asked, for as long as that takes and
- * by every rule.
+ * Liveness gives no verdict on agentless machines while their provider cannot be asked, however
+ * long that takes.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -44,7 +44,7 @@ async function runRules(seconds: number): Promise<void> {
   }
 }
 
-test('holds the machines before they count as silent, and releases them when the provider answers', async () => {
+test('holds the machines before they count as silent, and lifts the holds when the provider answers', async () => {
   const ids = await fixture.addNodes({ pool: 'clusters', count: 3 });
   observed = unseen;
   await runRules(120);

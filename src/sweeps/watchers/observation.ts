@@ -22,7 +22,8 @@ export function observation(services: SweepServices): Sweep {
   const { db, clock, drivers, environment } = services;
   const inspect = createInspector(services);
   /**
-   * The earliest next inspection of each machine. Without an answer, every pass would ask again.
+   * The earliest next inspection of each machine. Without it, every pass would inspect a machine
+   * again that the provider did not answer about.
    */
   const notBeforeMs = new Map<NodeId, number>();
   return {

@@ -61,7 +61,7 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
   const lost = createLostAnswers({ clock, connections: watched, onLost });
   let checkedMs = clock.monotonicMs();
   /**
-   * Since when statements or logins have been without any answer. While there are none, the store
+   * Since when statements or logins have had no answer. Undefined while none waits; the store then
    * does not count as away.
    */
   let unansweredMs: number | undefined;
