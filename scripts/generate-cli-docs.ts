@@ -1,9 +1,8 @@
 /**
- * Writes docs/reference/cli.md from the declarations of the command line: `node
+ * Writes docs/reference/cli.md from the declarations of the command line: `bin/run
  * scripts/generate-cli-docs.ts`. A test checks that the page is up to date.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { Command, Option } from 'commander';
 import { usage as agentUsage } from '../src/agent/options.ts';
 import { backupUsage, moveUsage, restoreUsage } from '../src/backup/options.ts';
@@ -15,6 +14,7 @@ import { exitCodes } from '../src/cli/terminal/exit-codes.ts';
 import { silentCli } from '../src/cli/testing/silent-cli.ts';
 import { relayUsage } from '../src/relay/options.ts';
 import { upgradeUsage } from '../src/server/upgrade-text.ts';
+import { runGenerator } from './run-generator.ts';
 
 export const page = join(import.meta.dirname, '../docs/reference/cli.md');
 
@@ -143,8 +143,4 @@ export async function referenceDocument(): Promise<string> {
   return `${lines.join('\n').trimEnd()}\n`;
 }
 
-if (import.meta.main) {
-  mkdirSync(dirname(page), { recursive: true });
-  writeFileSync(page, await referenceDocument());
-  console.log(`wrote ${page}`);
-}
+if (import.meta.main) await runGenerator({ 'docs/reference/cli.md': referenceDocument });

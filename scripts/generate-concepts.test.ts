@@ -7,7 +7,7 @@ import { conceptsPath, withSections } from './generate-concepts.ts';
 
 const page = readFileSync(conceptsPath, 'utf8');
 
-test('docs/explanation/concepts.md is up to date (else: node scripts/generate-concepts.ts)', () => {
+test('docs/explanation/concepts.md is up to date (else: bin/run scripts/generate-concepts.ts)', () => {
   expect(page).toBe(withSections(page));
 });
 

@@ -1,8 +1,8 @@
 /**
- * Writes the tables and diagrams of docs/explanation/concepts.md from the tables of the code: `node
- * scripts/generate-concepts.ts`.
+ * Writes the tables and diagrams of docs/explanation/concepts.md from the tables of the code:
+ * `bin/run scripts/generate-concepts.ts`.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ActionRow } from '../src/lifecycle/actions/action-table.ts';
 import { nodeActions } from '../src/lifecycle/actions/actions.ts';
@@ -25,6 +25,7 @@ import {
   pairedChanges,
 } from '../src/lifecycle/model/transitions.ts';
 import { fillSections } from './marked-sections.ts';
+import { runGenerator } from './run-generator.ts';
 
 const row = (...cells: string[]) => `| ${cells.join(' | ')} |`;
 const table = (head: string[], rows: string[][]) =>
@@ -156,4 +157,5 @@ export const withSections = (document: string): string =>
 
 export const conceptsPath = join(import.meta.dirname, '../docs/explanation/concepts.md');
 
-if (import.meta.main) writeFileSync(conceptsPath, withSections(readFileSync(conceptsPath, 'utf8')));
+if (import.meta.main)
+  await runGenerator({ 'docs/explanation/concepts.md': () => withSections(readFileSync(conceptsPath, 'utf8')) });

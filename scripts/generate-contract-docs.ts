@@ -1,14 +1,14 @@
 /**
- * Writes docs/reference/errors.md and docs/reference/api.md from the contract: `node
+ * Writes docs/reference/errors.md and docs/reference/api.md from the contract: `bin/run
  * scripts/generate-contract-docs.ts`.
  */
-import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type ErrorEntry, errorCatalogue } from '../src/contract/errors/errors.ts';
 import type { FaultEntry } from '../src/contract/errors/find-error.ts';
 import { type PathFault, pathFaults } from '../src/contract/errors/path-faults.ts';
 import type { Access, RouteDeclaration } from '../src/contract/route.ts';
 import { routes } from '../src/contract/routes.ts';
+import { runGenerator } from './run-generator.ts';
 
 const errorSection = ([code, entry]: [string, FaultEntry & { status?: number }]) =>
   [
@@ -23,7 +23,7 @@ const errorSection = ([code, entry]: [string, FaultEntry & { status?: number }])
 const errorsPage = () =>
   `${[
     '# Errors',
-    'For everybody who gets an error code: its cause, its owner and its remedy. Generated from `src/contract/errors/errors.ts` by `node scripts/generate-contract-docs.ts`.',
+    'For everybody who gets an error code: its cause, its owner and its remedy. Generated from `src/contract/errors/errors.ts` by `bin/run scripts/generate-contract-docs.ts`.',
     'Every error is `application/problem+json` (RFC 9457) with one of these codes. `owner_layer` names the layer that must act. `correlation_id` is also in evidence and logs. `type` links to the same text on the server (`/docs/errors`).',
     ...Object.entries<ErrorEntry>(errorCatalogue).map(errorSection),
     '## Faults of the connection',
@@ -63,7 +63,7 @@ function apiPage(): string {
   );
   return `${[
     '# HTTP API',
-    'For authors of programs: every route. A running server shows the schemas at `/docs` and serves them at `/openapi.json`. Generated from `src/contract/routes.ts` by `node scripts/generate-contract-docs.ts`.',
+    'For authors of programs: every route. A running server shows the schemas at `/docs` and serves them at `/openapi.json`. Generated from `src/contract/routes.ts` by `bin/run scripts/generate-contract-docs.ts`.',
     'JSON in snake_case, times in RFC 3339. Unknown fields are refused, bodies are capped. Lists are `{items, next_cursor}`. Errors are in [errors.md](errors.md).',
     'Every call by which a person changes something accepts an `Idempotency-Key` header. A repeat with the same key and body gets the first answer again. Keys are kept per token for a day. The change, its stored answer and its audit entry are one transaction.',
     ...sections,
@@ -78,5 +78,4 @@ export const contractDocs: Record<string, () => string> = {
 
 export const fromRoot = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
-if (import.meta.main)
-  for (const [path, render] of Object.entries(contractDocs)) writeFileSync(fromRoot(path), render());
+if (import.meta.main) await runGenerator(contractDocs);

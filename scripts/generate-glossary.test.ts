@@ -6,7 +6,7 @@ import { glossaryPage, glossaryPath } from './generate-glossary.ts';
 
 const entries: [string, GlossaryEntry][] = Object.entries(glossary);
 
-test('docs/glossary.md is up to date (else: node scripts/generate-glossary.ts)', () => {
+test('docs/glossary.md is up to date (else: bin/run scripts/generate-glossary.ts)', () => {
   expect(readFileSync(glossaryPath, 'utf8')).toBe(glossaryPage());
 });
 

@@ -1,11 +1,11 @@
 /**
  * Writes docs/glossary.md from src/lifecycle/glossary.ts and, for the statuses,
- * src/lifecycle/model/states.ts: `node scripts/generate-glossary.ts`.
+ * src/lifecycle/model/states.ts: `bin/run scripts/generate-glossary.ts`.
  */
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type GlossaryEntry, glossary } from '../src/lifecycle/glossary.ts';
 import { allocationStatuses, nodeStatuses, type StatusDeclaration } from '../src/lifecycle/model/states.ts';
+import { runGenerator } from './run-generator.ts';
 
 const line = (...cells: string[]) => `| ${cells.join(' | ')} |`;
 
@@ -40,4 +40,4 @@ ${statuses(nodeStatuses).join('\n')}
 ${statuses(allocationStatuses).join('\n')}
 `;
 
-if (import.meta.main) writeFileSync(glossaryPath, glossaryPage());
+if (import.meta.main) await runGenerator({ 'docs/glossary.md': glossaryPage });

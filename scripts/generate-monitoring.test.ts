@@ -31,7 +31,7 @@ import { monitoringFiles } from './generate-monitoring.ts';
 
 const readPage = (path: string) => readFileSync(fromRoot(path), 'utf8');
 
-test.each(Object.keys(monitoringFiles))('%s is up to date (else: node scripts/generate-monitoring.ts)', (path) => {
+test.each(Object.keys(monitoringFiles))('%s is up to date (else: bin/run scripts/generate-monitoring.ts)', (path) => {
   expect(readPage(path)).toBe(monitoringFiles[path]?.());
 });
 

@@ -1,8 +1,9 @@
 /**
  * Writes the Prometheus rules, their tests, the Grafana dashboards and the tables of
- * docs/reference/metrics.md and docs/how-to/monitoring.md: `node scripts/generate-monitoring.ts`.
+ * docs/reference/metrics.md and docs/how-to/monitoring.md: `bin/run
+ * scripts/generate-monitoring.ts`.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { type Alert, alerts } from '../packaging/monitoring/alerts.ts';
 import { dashboards } from '../packaging/monitoring/dashboards.ts';
 import { renderDashboard } from '../packaging/monitoring/grafana.ts';
@@ -10,6 +11,7 @@ import { fleetMetrics, type Metric, relayMetrics, replicaMetrics } from '../pack
 import { renderRules, renderRuleTests, rulesFile, runbookAnchor, runbookPage } from '../packaging/monitoring/rules.ts';
 import { fromRoot } from './generate-contract-docs.ts';
 import { fillSections } from './marked-sections.ts';
+import { runGenerator } from './run-generator.ts';
 
 const table = (head: string[], rows: string[][]) =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
@@ -76,5 +78,4 @@ export const monitoringFiles: Record<string, () => string> = {
   ),
 };
 
-if (import.meta.main)
-  for (const [path, render] of Object.entries(monitoringFiles)) writeFileSync(fromRoot(path), render());
+if (import.meta.main) await runGenerator(monitoringFiles);

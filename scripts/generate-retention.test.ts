@@ -5,7 +5,7 @@ import { retentionPath, withRetention } from './generate-retention.ts';
 
 const page = readFileSync(retentionPath, 'utf8');
 
-test('docs/reference/retention.md is up to date (else: node scripts/generate-retention.ts)', () => {
+test('docs/reference/retention.md is up to date (else: bin/run scripts/generate-retention.ts)', () => {
   expect(page).toBe(withRetention(page));
 });
 

@@ -1,8 +1,8 @@
 /**
- * Writes the tables of docs/reference/retention.md from the classes of the code: `node
+ * Writes the tables of docs/reference/retention.md from the classes of the code: `bin/run
  * scripts/generate-retention.ts`.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   defaultRetentionSeconds,
@@ -12,6 +12,7 @@ import {
   timedClasses,
 } from '../src/lifecycle/limits/retention-classes.ts';
 import { fillSections } from './marked-sections.ts';
+import { runGenerator } from './run-generator.ts';
 
 const row = (...cells: string[]) => `| ${cells.join(' | ')} |`;
 const table = (head: string[], rows: string[][]) =>
@@ -47,4 +48,5 @@ export const retentionPath = join(import.meta.dirname, '../docs/reference/retent
 
 export const withRetention = (page: string): string => fillSections(retentionPath, page, sections);
 
-if (import.meta.main) writeFileSync(retentionPath, withRetention(readFileSync(retentionPath, 'utf8')));
+if (import.meta.main)
+  await runGenerator({ 'docs/reference/retention.md': () => withRetention(readFileSync(retentionPath, 'utf8')) });

@@ -1,11 +1,12 @@
 /**
- * Writes the threat model into SECURITY.md: `node scripts/generate-threat-model.ts`. A test
+ * Writes the threat model into SECURITY.md: `bin/run scripts/generate-threat-model.ts`. A test
  * compares the page with its data.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ShownBy, ThreatLine } from '../test/attacks/threat-model/lines.ts';
 import { attackers } from '../test/attacks/threat-model.ts';
+import { runGenerator } from './run-generator.ts';
 
 const heading = '## Threat model';
 const nextHeading = '\n## ';
@@ -47,7 +48,4 @@ export function withThreatModel(text: string): string {
   return `${text.slice(0, start)}${introduction}${renderThreatModel()}\n${rest}`;
 }
 
-if (process.argv[1] === import.meta.filename) {
-  writeFileSync(page, withThreatModel(readFileSync(page, 'utf8')));
-  console.log(`wrote ${page}`);
-}
+if (import.meta.main) await runGenerator({ 'SECURITY.md': () => withThreatModel(readFileSync(page, 'utf8')) });

@@ -1,5 +1,5 @@
 /**
- * Records docs/images/recovery.svg, the film of README.md: `node scripts/record-recovery.ts`.
+ * Records docs/images/recovery.svg, the film of README.md: `bin/run scripts/record-recovery.ts`.
  *
  * Starts a real server and runs the real CLI in a pseudo-terminal. A machine comes up, its release
  * begins, `kill -9` ends the server, and the next server finishes the release. This script adds
@@ -8,11 +8,18 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { pause, systemClock } from '../src/base/clock.ts';
 import { until } from '../test/support/until.ts';
 import { drawFilm, type Frame } from './recording/film.ts';
 import type { Line } from './recording/screen.ts';
 import { Terminal } from './recording/terminal.ts';
+
+const { values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } } });
+if (values.help) {
+  process.stdout.write('Usage: bin/run scripts/record-recovery.ts\n\nWrites docs/images/recovery.svg.\n');
+  process.exit(0);
+}
 
 const root = join(import.meta.dirname, '..');
 const filmPath = join(root, 'docs/images/recovery.svg');

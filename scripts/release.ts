@@ -24,8 +24,17 @@ const { values } = parseArgs({
     into: { type: 'string', default: join(root, 'dist/release') },
     /** Builds only these artefacts. The npm package alone takes seconds. */
     only: { type: 'string', multiple: true },
+    help: { type: 'boolean', short: 'h' },
   },
 });
+if (values.help) {
+  process.stdout.write(`Usage: npm run release -- [--into FOLDER] [--only NAME]...
+
+  --into FOLDER  write the artefacts there (${values.into})
+  --only NAME    build only this artefact: ${artefacts.join(', ')}
+`);
+  process.exit(0);
+}
 const requestedNames = values.only ?? artefacts;
 /** Whether an artefact that cannot be built is an error. Otherwise it is skipped. */
 const mustBuildAll = values.only !== undefined || process.env.CI === 'true';

@@ -100,9 +100,11 @@ test('a benchmark started with --help or an unknown option exits without running
   const help = run('fleet.ts', '--help');
   expect(help).toMatchObject({ status: 0, stderr: '' });
   expect(help.stdout).toMatch(
-    /^node bench\/fleet\.ts\n\n[\s\S]*a million agents[\s\S]*\n\nDuration: [\s\S]*--story NAME/,
+    /^bin\/run bench\/fleet\.ts\n\n[\s\S]*a million agents[\s\S]*\n\nDuration: [\s\S]*--story NAME/,
   );
   const invalidRun = run('scale-page.ts', '--form');
   expect(invalidRun).toMatchObject({ status: 2, stdout: '' });
-  expect(invalidRun.stderr).toMatch(/^node bench\/scale-page\.ts: unknown option --form\nOptions:\n[\s\S]*--from PATH/);
+  expect(invalidRun.stderr).toMatch(
+    /^bin\/run bench\/scale-page\.ts: unknown option --form\nOptions:\n[\s\S]*--from PATH/,
+  );
 });

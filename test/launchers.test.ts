@@ -28,6 +28,9 @@ const launchers = {
   },
 } as const;
 
+/** The launcher of the clone sources this file. */
+const pinnedNode = 'scripts/setup/pinned-node.sh';
+
 let copy: string;
 beforeEach(() => {
   copy = mkdtempSync(join(tmpdir(), 'slipway-launcher-'));
@@ -45,6 +48,7 @@ it.for(
   ),
 )('$launcher starts $command with a Node that opens no debugger', ({ launcher, command, program }) => {
   cpSync(join(root, launcher), join(copy, 'bin/slipway'), { recursive: true });
+  cpSync(join(root, pinnedNode), join(copy, pinnedNode));
   write('node_modules/.package-lock.json', '{}');
   write('package.json', '{ "type": "module" }');
   mkdirSync(join(copy, 'node_modules/.bin'));

@@ -72,8 +72,8 @@ test('names a single machine once, and several machines in each section', () => 
 });
 
 test('refuses the record of a quick run, and a record without a machine', () => {
-  const line: Line = { ...recordOf('beat', []), command: 'node bench/beat.ts', quick: false };
-  const quickLine = { ...line, command: 'node bench/beat.ts --quick' };
+  const line: Line = { ...recordOf('beat', []), command: 'bin/run bench/beat.ts', quick: false };
+  const quickLine = { ...line, command: 'bin/run bench/beat.ts --quick' };
   expect(recordingRefusal(line)).toBeUndefined();
   expect(recordingRefusal({ ...line, quick: true })).toContain('--quick');
   expect(recordingRefusal(quickLine)).toContain('--quick');
@@ -83,8 +83,8 @@ test('refuses the record of a quick run, and a record without a machine', () => 
 
 test('marks a record that another command line produced', () => {
   const page = (command: string) => writePage([{ ...recordOf('fleet', []), command }]);
-  expect(page('node bench/fleet.ts')).not.toContain('Recorded differently');
-  expect(page('node bench/fleet.ts --nodes 5')).toContain(
-    '**Recorded differently**, by `node bench/fleet.ts --nodes 5`.',
+  expect(page('bin/run bench/fleet.ts')).not.toContain('Recorded differently');
+  expect(page('bin/run bench/fleet.ts --nodes 5')).toContain(
+    '**Recorded differently**, by `bin/run bench/fleet.ts --nodes 5`.',
   );
 });

@@ -183,7 +183,7 @@ export function readOptions<const O extends Options>(
   { duration, options }: Program<O>,
 ): Values<O> & Invocation {
   const path = fileURLToPath(file);
-  const name = `node ${relative(root, path)}`;
+  const name = `bin/run ${relative(root, path)}`;
   const args = process.argv.slice(2);
   const outcome = parseOptions(options, args);
   if ('values' in outcome) {

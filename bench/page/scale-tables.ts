@@ -63,26 +63,26 @@ const sections: Section[] = [
   {
     benchmark: 'beat',
     title: 'One heartbeat',
-    command: 'node bench/beat.ts',
+    command: 'bin/run bench/beat.ts',
     method: `CPU time of the server for one heartbeat over HTTP. The baseline is Fastify with an empty handler, the same body and validation. Each runs in its own process, in turns. The database is measured separately.`,
   },
   {
     benchmark: 'batches',
     title: 'Batches of a relay',
-    command: 'node bench/batches.ts',
+    command: 'bin/run bench/batches.ts',
     method: `Heartbeats per second that are stored when they arrive in batches of 100. The baseline is the bare \`INSERT … unnest\` of the same rows into the same table.`,
   },
   {
     benchmark: 'sessions',
     title: 'Memory of a replica',
-    command: 'node bench/sessions.ts',
+    command: 'bin/run bench/sessions.ts',
     method:
       'Memory that a replica needs for the session of each agent, and the time to load all sessions. The store is simulated here.',
   },
   {
     benchmark: 'fleet',
     title: 'A whole fleet, simulated',
-    command: 'node bench/fleet.ts',
+    command: 'bin/run bench/fleet.ts',
     method: `One process simulates the agents, on the same cores as the server and the database. The agents send the same heartbeats as our agent, at the assigned interval ± 10 %. By default the whole fleet sends 8,000 heartbeats per second.
 
 Most agents use relays, which send 100 heartbeats at once and retry unanswered ones. Some agents have a WebSocket each. One in a hundred of the others sends a request per heartbeat.
@@ -98,7 +98,7 @@ Verdicts are read from the evidence afterwards. A verdict on a machine that did 
   {
     benchmark: 'fleet-restart',
     title: 'Everything killed and started again',
-    command: 'node bench/fleet.ts --story restart --nodes 200000 --rate 8000 --minutes 4',
+    command: 'bin/run bench/fleet.ts --story restart --nodes 200000 --rate 8000 --minutes 4',
     method: `Servers and database are killed with \`kill -9\` while the fleet sends heartbeats and a client makes changes. A change of a status is stored before it is answered.
 
 A heartbeat that changes nothing is answered on arrival and stored a moment later, so the last heartbeats before the kill may be missing. The next heartbeat repeats the report, and a single missing heartbeat causes no verdict. After a gap longer than an interval, silence counts from the end of the gap.`,
@@ -106,58 +106,58 @@ A heartbeat that changes nothing is answered on arrival and stored a moment late
   {
     benchmark: 'fleet-store-down',
     title: 'The database freezes for a minute',
-    command: 'node bench/fleet.ts --story store-down --nodes 200000 --rate 8000 --minutes 4',
+    command: 'bin/run bench/fleet.ts --story store-down --nodes 200000 --rate 8000 --minutes 4',
     method:
       'All processes of the database are frozen for a minute. No connection breaks, and no statement is answered.',
   },
   {
     benchmark: 'fleet-rolling',
     title: 'Two replicas, replaced by a newer version',
-    command: 'node bench/fleet.ts --story rolling --nodes 200000 --rate 8000 --minutes 4',
+    command: 'bin/run bench/fleet.ts --story rolling --nodes 200000 --rate 8000 --minutes 4',
     method: `Each replica in turn is replaced by a newer version, which is this version with two more migrations. The newer replica first adds columns to the tables of heartbeats and nodes and builds an index, while the older replica serves. Then one replica is killed, and the other takes over.`,
   },
   {
     benchmark: 'fleet-crash-loop',
     title: 'Killed again and again',
-    command: 'node bench/fleet.ts --story crash-loop --nodes 200000 --rate 8000 --minutes 4',
+    command: 'bin/run bench/fleet.ts --story crash-loop --nodes 200000 --rate 8000 --minutes 4',
     method: `The server is killed with \`kill -9\` three times, eight seconds apart, so each kill comes before the server has loaded all sessions again. The database keeps running.`,
   },
   {
     benchmark: 'flat',
     title: 'A heartbeat in a small fleet and in a large one',
-    command: 'node bench/flat.ts',
+    command: 'bin/run bench/flat.ts',
     method: `Batches of heartbeats go at the same rate to a replica with few nodes and to one with many, in turns. The figure is all CPU time of server and database per heartbeat, including the supervision of the fleet.`,
   },
   {
     benchmark: 'registrations',
     title: 'A machine joins a small pool and a large one',
-    command: 'node bench/registrations.ts',
+    command: 'bin/run bench/registrations.ts',
     method: `Machines join one pool with a token, at a steady rate, and each reports ready with its first heartbeat. Then many machines join at once, like a rack. The figure is the CPU time of server and database per machine, without their idle load. The machines that are already in the pool send no heartbeats.`,
   },
   {
     benchmark: 'replicas',
     title: 'Where the limit lies with two replicas',
-    command: 'node bench/replicas.ts',
+    command: 'bin/run bench/replicas.ts',
     method: `Batches of heartbeats go at increasing rates to one replica and to two replicas on the same database, until fewer heartbeats are answered than sent.`,
   },
   {
     benchmark: 'readers',
     title: 'Event streams',
-    command: 'node bench/readers.ts',
+    command: 'bin/run bench/readers.ts',
     method:
       'The delay from a change to the readers of event streams, with a thousand readers and five hundred changes per second. One run has an additional reader that stops reading. The baseline is a bare server that sends the same number of bytes.',
   },
   {
     benchmark: 'lists',
     title: 'Lists and counts',
-    command: 'node bench/lists.ts',
+    command: 'bin/run bench/lists.ts',
     method:
       'The time to read pages and counts from fleets of different sizes, while heartbeats are written. The baseline is a read of fifty nodes by primary key.\n\nTriggers write a row for each change of a count. The last figures show the cost of these triggers, of merging their rows into one per count, and of comparing the counts with the rows of the tables.',
   },
   {
     benchmark: 'operations',
     title: 'Allocations at once',
-    command: 'node bench/operations.ts',
+    command: 'bin/run bench/operations.ts',
     method: `Simultaneous allocations over HTTP in a pool of free machines, so that no time of a driver is included. The baseline is the bare engine, running as many operations with as many empty steps.`,
   },
 ];
@@ -256,7 +256,7 @@ export function writePage(records: readonly BenchmarkRecord[]): string {
     'For operators who plan a fleet: how far one machine goes, and the advice that follows from it.',
     `${machinesSentence(machines)} Server, embedded PostgreSQL and the load generator share its cores. Each ratio is against a baseline of the same run. Simulated parts are marked. Times depend on the machine and its other work; ratios and CPU time less so.`,
     'Each section has its command; run it on an idle machine. `--quick` takes a smaller size and a minute or two, for a first look, not for comparison. `--help` prints the options and the duration. `--json` prints one line of JSON.',
-    '`node bench/scale-page.ts` writes this page from `bench/page/scale.jsonl`; a test compares them. To record a run, save its `--json` output in a directory as `NAME.json` and run `node bench/scale-page.ts --from DIRECTORY`. Other records stay. A run with `--quick` is refused.',
+    '`bin/run bench/scale-page.ts` writes this page from `bench/page/scale.jsonl`; a test compares them. To record a run, save its `--json` output in a directory as `NAME.json` and run `bin/run bench/scale-page.ts --from DIRECTORY`. Other records stay. A run with `--quick` is refused.',
     advice,
     `## Targets\n\n${summaryOf(records)}`,
     ...sections.map((section) => sectionOf(section, recorded.get(section.benchmark), machines.length > 1)),

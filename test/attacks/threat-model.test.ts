@@ -45,7 +45,7 @@ test('names every attack of the suite', () => {
   );
 });
 
-test('SECURITY.md matches the threat model (node scripts/generate-threat-model.ts)', () => {
+test('SECURITY.md matches the threat model (bin/run scripts/generate-threat-model.ts)', () => {
   const text = readFileSync(page, 'utf8');
   expect(text).toBe(withThreatModel(text));
 });

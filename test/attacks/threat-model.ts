@@ -1,6 +1,6 @@
 /**
  * The threat model as data: seven attackers, what each can and cannot do, and the tests that show
- * it. `node scripts/generate-threat-model.ts` writes it into SECURITY.md; threat-model.test.ts
+ * it. `bin/run scripts/generate-threat-model.ts` writes it into SECURITY.md; threat-model.test.ts
  * checks the page and the named tests.
  */
 import { joinTokenHolder } from './threat-model/join-token-holder.ts';

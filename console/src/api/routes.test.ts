@@ -4,6 +4,6 @@ import { fromRoot, generatedFiles } from '../../../scripts/generate-client.ts';
 
 describe('the generated tables', () => {
   it.each(Object.entries(generatedFiles))('%s is what scripts/generate-client.ts writes', (path, render) => {
-    expect(readFileSync(fromRoot(path), 'utf8'), 'run: node scripts/generate-client.ts').toBe(render());
+    expect(readFileSync(fromRoot(path), 'utf8'), 'run: bin/run scripts/generate-client.ts').toBe(render());
   });
 });

@@ -7,7 +7,7 @@ import type { MakeCommand } from '../../command.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 
 const separateProgram =
-  (name: string, description: string, entry: string): MakeCommand =>
+  (name: string, description: string): MakeCommand =>
   () =>
     new Command(name)
       .description(description)
@@ -16,42 +16,35 @@ const separateProgram =
       .helpOption(false)
       .action(() => {
         throw new CliFailure('usage', `Start slipway ${name} with bin/slipway`, {
-          remedy: `Run ./bin/slipway ${name}, or node ${entry}.`,
+          remedy: `Run ./bin/slipway ${name}.`,
         });
       });
 
 export const makeServe = separateProgram(
   'serve',
   'Run the server, as npm start does; slipway serve --help shows its flags.',
-  'src/main.ts',
 );
 export const makeAgent = separateProgram(
   'agent',
   'Run the agent of a node; slipway agent --help shows its flags. On a machine, slipway agent doctor finds the layer that fails on the way to its server.',
-  'src/agent/main.ts',
 );
 export const makeRelay = separateProgram(
   'relay',
   'Run a relay, which batches the heartbeats of a rack and forwards everything else; slipway relay --help shows its flags.',
-  'src/relay/main.ts',
 );
 export const makeUpgrade = separateProgram(
   'upgrade',
   'Check what happens when this version starts on a database; slipway upgrade --help shows its flags.',
-  'src/server/upgrade.ts',
 );
 export const makeBackup = separateProgram(
   'backup',
   'Write an encrypted copy of the whole database while the server runs; slipway backup verify FILE reads one to its end.',
-  'src/backup/main.ts backup',
 );
 export const makeRestore = separateProgram(
   'restore',
   'Load a backup into an empty database; slipway restore --help shows its flags.',
-  'src/backup/main.ts restore',
 );
 export const makeMoveDatabase = separateProgram(
   'move-database',
   'Move the embedded database of a stopped server to another PostgreSQL; slipway move-database --help shows its flags.',
-  'src/backup/main.ts move-database',
 );
