@@ -205,7 +205,7 @@ export async function markUnproven(tx: Transaction, id: NodeInstanceId, now: Dat
 
 /**
  * Returns whether the agent registered or sent a heartbeat within its stale time, so that it can
- * get a task.
+ * get a task. Time in which no replica could store heartbeats does not count as silence.
  */
 export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date): Promise<boolean> {
   const [row] = await db.query<{ fresh: boolean }>(
@@ -217,8 +217,10 @@ export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date)
          and instance.door is null
          and instance.credential_hash is not null
          -- Before its first heartbeat an agent has the default stale time of 30 s.
-         and greatest(instance.registered_at, beat.last_seen_at)
-           > $2::timestamptz - make_interval(secs => coalesce(beat.stale_seconds, 30)) as fresh
+         and greatest(instance.registered_at, beat.last_seen_at, (select max(ended_at) from ingest_gaps))
+           + make_interval(secs => coalesce(beat.stale_seconds, 30))
+           -- A gap that has just ended may not be recorded yet.
+           > least($2::timestamptz, (select max(flushed_through) from replicas)) as fresh
      from instances instance
      left join heartbeats beat on beat.node_instance_id = instance.node_instance_id
      where instance.node_instance_id = $1`,
