@@ -30,10 +30,14 @@ export async function findLost(url: string, acknowledged: AcknowledgedChanges): 
 export interface OperationState {
   /** Its kind and its steps so far. */
   steps: string;
-  /** The number of facts about it. */
+  /** The number of facts that it recorded itself. */
   facts: number;
 }
 
+/**
+ * Rules and agents also record facts about an operation, even if it is stuck, so only the facts
+ * that its own run records are counted.
+ */
 export async function readUnfinished(url: string): Promise<Map<string, OperationState>> {
   const rows = await read<OperationState & { workflow_id: string }>(
     url,
@@ -45,6 +49,7 @@ export async function readUnfinished(url: string): Promise<Map<string, Operation
          select count(*)::int
          from evidence
          where evidence.workflow_id = operations.workflow_id
+           and kind ~ '^(operation|step|driver)[.]'
        ) as facts
      from operations
      where operations.status in ('queued', 'running', 'cancelling')`,
@@ -75,15 +80,27 @@ interface Verdict {
   summary: string;
   node_id: string | null;
   stale_seconds: number | null;
+  /** The operation that failed, with its steps. */
+  operation: string | null;
 }
 
 export const readVerdicts = (url: string): Promise<Verdict[]> =>
   read<Verdict>(
     url,
     `select kind, (extract(epoch from at) * 1000)::double precision as "atMs", summary, node_id,
-       (data -> 'evidence' ->> 'stale_seconds')::double precision as stale_seconds
+       (data -> 'evidence' ->> 'stale_seconds')::double precision as stale_seconds, (
+         select concat_ws(' ', operations.kind, operations.error, (
+           select string_agg(concat_ws(' ', name, steps.status, tries, started_at, finished_at), ', ' order by ordinal)
+           from steps
+           where steps.workflow_id = operations.workflow_id
+         ))
+         from operations
+         where operations.workflow_id = evidence.workflow_id
+       ) as operation
      from evidence
-     where kind = any($1) or (kind = 'node.quarantined' and actor is null)
+     where (kind = any($1) or (kind = 'node.quarantined' and actor is null))
+       -- A replica that is late with storing heartbeats holds its verdicts back and blames nobody.
+       and not (kind = 'node.held' and data ->> 'kind' = 'self-fault')
      order by xid, seq`,
     [verdictKinds],
   );
@@ -117,7 +134,19 @@ export function judgeVerdicts(verdicts: readonly Verdict[], agents: readonly Lig
     const isDead = agent?.diedMs != null && verdict.atMs > agent.diedMs;
     const isOffline = verdict.kind === 'node.offline';
     if (agent && isOffline && (isDead || wasSilent(agent, verdict))) real.set(agent.node_id, verdict);
-    else if (!isDead) falseVerdicts.push(`${verdict.kind}: ${verdict.summary}`);
+    else if (!isDead) falseVerdicts.push(describe(verdict, agent));
   }
   return { real, falseVerdicts };
+}
+
+/** A rare failure must explain itself, because it may not happen again. */
+function describe({ kind, atMs, summary, node_id, operation }: Verdict, agent: LightAgent | undefined): string {
+  const sent = agent?.sentMs.filter((ms) => Math.abs(ms - atMs) < 20_000).map((ms) => ((ms - atMs) / 1000).toFixed(1));
+  const facts = [
+    `${kind} at ${new Date(atMs).toISOString()}: ${summary}`,
+    node_id,
+    operation && `operation: ${operation}`,
+    sent && `heartbeats sent at ${sent.join(', ')} s`,
+  ];
+  return facts.filter(Boolean).join('; ');
 }

@@ -11,7 +11,7 @@ import type { TestServer } from '../../support/server.ts';
 
 /** The longest wait for an answer, and the longest pause after a failure, of our agent. */
 const answerMs = 4_500;
-const retryMs = 1_000;
+const retryMs = 4_000;
 const registeredAtOnce = 10;
 
 export interface LightAgent {
