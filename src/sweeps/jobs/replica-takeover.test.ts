@@ -1,5 +1,5 @@
 /** Tests that operations of dead replicas are resumed, but not while a restoration is open. */
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { listUnfinishedReplicas } from '../../store/operations/replicas.ts';
 import type { SweepServices } from '../runner/services.ts';
@@ -57,4 +57,49 @@ test('after a jump of the clock an expired lease is no sign of death, but a miss
   await fixture.markStored(fixture.at(-3600), 'rep_third');
   await run(fixture.at(3));
   expect(await listNames()).toEqual(['rep_test']);
+});
+
+describe('an expired lease is no sign of death until its holder could renew it', () => {
+  const takeover = () =>
+    replicaTakeover({
+      ...fixture.services,
+      engine: { executorsWithRuns: async () => [] } as unknown as SweepServices['engine'],
+      restoration: { isObserving: () => false },
+      isProcessAlive: () => true,
+    });
+  const listNames = async () => (await listUnfinishedReplicas(fixture.db)).map(({ replica_id }) => replica_id).sort();
+  const setLease = (id: string, seconds: number) =>
+    fixture.db.query('update replicas set lease_until = $2 where replica_id = $1', [id, fixture.at(seconds)]);
+  const both = ['rep_other', 'rep_test'];
+  beforeEach(async () => {
+    for (const id of both) await fixture.markStored(fixture.at(0), id);
+  });
+
+  test('after the store was away', async () => {
+    const { run } = takeover();
+    await run(fixture.at(1));
+    await run(fixture.at(15));
+    expect(await listNames(), 'this replica is the first to reach the store again').toEqual(both);
+    await run(fixture.at(20));
+    expect(await listNames()).toEqual(both);
+    // The other one renews its lease once, and then dies.
+    await setLease('rep_other', 24);
+    await run(fixture.at(23));
+    await run(fixture.at(26));
+    expect(await listNames()).toEqual(['rep_test']);
+  });
+
+  test('after a failover that lost renewals', async () => {
+    const { run } = takeover();
+    await run(fixture.at(2));
+    await run(fixture.at(5));
+    // The rows are older than this replica's last renewal.
+    for (const id of both) await setLease(id, 7);
+    await run(fixture.at(8));
+    expect(await listNames()).toEqual(both);
+    for (const seconds of [11, 14, 17]) await run(fixture.at(seconds));
+    expect(await listNames()).toEqual(both);
+    await run(fixture.at(20));
+    expect(await listNames()).toEqual(['rep_test']);
+  });
 });
