@@ -35,6 +35,15 @@ export const Progress = Type.Object(
     slower_than: Type.Union([Type.Number(), Type.Null()]),
     stalled: Type.Boolean(),
     retry_after_seconds: Type.Optional(Type.Number()),
+    failing: Type.Optional(
+      Type.Object({
+        code: Type.String(),
+        owner_layer: Type.String(),
+        message: Type.String(),
+        tries: Type.Integer(),
+        seconds: Type.Union([Type.Number(), Type.Null()]),
+      }),
+    ),
     parts: Type.Array(ProgressPart),
     error: Type.Optional(
       Type.Object({

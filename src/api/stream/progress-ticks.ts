@@ -17,7 +17,13 @@ const slownessSteps = 20;
 
 /** The part of the progress that a person sees, with slowness in steps of 5 %. */
 const visibleProgress = ({ progress }: Operation) =>
-  `${Math.floor(progress.percent)} ${progress.stalled} ${Math.floor((progress.slower_than ?? 0) * slownessSteps)}`;
+  [
+    Math.floor(progress.percent),
+    progress.stalled,
+    Math.floor((progress.slower_than ?? 0) * slownessSteps),
+    progress.failing?.code,
+    progress.failing?.tries,
+  ].join(' ');
 
 export function startProgressTicks(options: {
   db: Queryable;

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { StepStatus } from '../model/states.ts';
 import { minSamples, minStallSeconds, plannedHistory, quantileShares } from './expectation.ts';
 import {
@@ -21,6 +21,8 @@ const step = (ordinal: number, status: StepStatus, usual: number | null, started
   expected: null,
   started_at: started === null ? null : at(started),
   retry_at: null,
+  tries: 1,
+  error: null,
 });
 
 const facts = (steps: StepFacts[], now: number, overrides: Partial<ProgressFacts> = {}): ProgressFacts => ({
@@ -32,6 +34,8 @@ const facts = (steps: StepFacts[], now: number, overrides: Partial<ProgressFacts
   advanced_at: null,
   retry_at: null,
   patient_until: null,
+  failing_since: null,
+  failed_seconds: 0,
   percent: 0,
   now: at(now),
   ...overrides,
@@ -241,6 +245,47 @@ test('shows when a failed step is retried', () => {
   const waiting = { ...step(1, 'waiting', 10, 0), retry_at: at(30) };
   expect(progressOf(facts([waiting], 10)).retry_after_seconds).toBe(20);
   expect(progressOf(facts([{ ...waiting, status: 'running' }], 10)).retry_after_seconds).toBeUndefined();
+});
+
+describe('a step that fails', () => {
+  const error = { code: 'engine_away', owner_layer: 'operator', message: 'the engine is away' };
+  const failing = { ...known(1, 'running', 80, 160, 0), error, tries: 3 };
+  const steps = [failing, known(2, 'pending', 20, 30, null)];
+
+  test('keeps the percentage of the moment at which it first failed, and has no estimate', () => {
+    const before = progressOf(facts([known(1, 'running', 80, 160, 0), known(2, 'pending', 20, 30, null)], 40));
+    for (const status of ['running', 'waiting'] as const)
+      for (const now of [40, 41, 400, 1e6])
+        expect(
+          progressOf(facts([{ ...failing, status }, ...steps.slice(1)], now, { failing_since: at(40) })),
+        ).toMatchObject({
+          percent: before.percent,
+          eta_seconds: null,
+          failing: { ...error, tries: 3, seconds: now - 40 },
+        });
+    expect(before.percent).toBe(28);
+    expect(before).not.toHaveProperty('failing');
+  });
+
+  test('continues after it recovered, without the time in which it failed', () => {
+    const recovered = [{ ...failing, error: null }, known(2, 'pending', 20, 30, null)];
+    const after = progressOf(facts(recovered, 450, { failed_seconds: 400 }));
+    expect(after).toMatchObject({ percent: 35, eta_seconds: 50, step_elapsed_seconds: 450 });
+    expect(after).not.toHaveProperty('failing');
+    const again = progressOf(facts(steps, 9000, { failed_seconds: 400, failing_since: at(450) }));
+    expect(again.percent).toBe(after.percent);
+  });
+
+  test('keeps the published percentage if an older version recorded no time of the failure', () => {
+    expect(progressOf(facts(steps, 500, { percent: 12 }))).toMatchObject({ percent: 12, failing: { seconds: null } });
+  });
+
+  test('no longer fails once its operation has ended', () => {
+    const ended = { status: 'failed' as const, finished_at: at(60), failing_since: at(40) };
+    const progress = progressOf(facts([{ ...failing, status: 'failed' }, ...steps.slice(1)], 900, ended));
+    expect(progress.percent).toBe(28);
+    expect(progress).not.toHaveProperty('failing');
+  });
 });
 
 test('never shows less than the published percentage', () => {

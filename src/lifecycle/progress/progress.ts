@@ -26,6 +26,15 @@ export interface StepFacts {
   expected: StepHistory | null;
   started_at: Date | null;
   retry_at: Date | null;
+  tries: number;
+  /** The last error. The step fails until it ends or its driver reports a phase without error. */
+  error: StepError | null;
+}
+
+export interface StepError {
+  code: string;
+  owner_layer: string;
+  message: string;
 }
 
 export interface ProgressFacts {
@@ -40,6 +49,10 @@ export interface ProgressFacts {
   retry_at: Date | null;
   /** The `retry_at` at the last advance. Until then the operation does not count as stalled. */
   patient_until: Date | null;
+  /** Since when the current step fails. Null for a failure that an older version recorded. */
+  failing_since: Date | null;
+  /** How long the current step failed before. This time is no progress. */
+  failed_seconds: number;
   /** The last published percentage. */
   percent: number;
   now: Date;
@@ -58,6 +71,8 @@ export interface ComputedProgress {
   slower_than: number | null;
   stalled: boolean;
   retry_after_seconds?: number;
+  /** Set while the current step fails. Then the percentage does not advance. */
+  failing?: StepError & { tries: number; seconds: number | null };
 }
 
 /** The name of a step without its stage: `launch:pull_image` is `pull_image`. */
@@ -98,23 +113,43 @@ function fractionInside(step: StepFacts, elapsed: number): number {
 
 const totalWeight = (steps: readonly StepFacts[]) => steps.reduce((total, step) => total + weightOf(step), 0);
 
-function percentOf(facts: ProgressFacts, current: StepFacts | undefined, stepElapsed: number): number {
+const isFailing = (step: StepFacts) => step.error !== null && !isComplete(step);
+
+/** The time of the current step that counts as progress: without the time in which it failed. */
+function workedSeconds({ failing_since, failed_seconds }: ProgressFacts, current: StepFacts, at: Date): number {
+  if (isComplete(current)) return 0;
+  const until = isFailing(current) ? failing_since : at;
+  if (until === null) return 0;
+  return Math.max(0, elapsedSeconds(current.started_at, until < at ? until : at) - failed_seconds);
+}
+
+function failureOf({ failing_since, status, now }: ProgressFacts, current: StepFacts | undefined) {
+  const isOpen = status === 'running' || status === 'cancelling';
+  if (!isOpen || !current?.error || isComplete(current)) return {};
+  const { tries, error } = current;
+  const { code, owner_layer, message } = error;
+  const seconds = failing_since && elapsedSeconds(failing_since, now);
+  return { failing: { code, owner_layer, message, tries, seconds } };
+}
+
+function percentOf(facts: ProgressFacts, current: StepFacts | undefined, worked: number): number {
   if (facts.status === 'succeeded') return 100;
   const total = totalWeight(facts.steps);
   const completedWeight = totalWeight(facts.steps.filter(isComplete));
   const currentWeight =
-    current?.started_at && !isComplete(current) ? weightOf(current) * fractionInside(current, stepElapsed) : 0;
+    current?.started_at && !isComplete(current) ? weightOf(current) * fractionInside(current, worked) : 0;
   const percent = total === 0 ? 0 : Math.min(99, (100 * (completedWeight + currentWeight)) / total);
   return Math.max(facts.percent, Math.floor(percent * 10) / 10);
 }
 
 /**
  * The remaining time of the current step by its history, plus the medians of later steps. Null once
- * the current step exceeds its history, or if a later step has no estimate.
+ * the current step exceeds its history, while it fails, or if a later step has no estimate.
  */
-function etaOf(steps: readonly StepFacts[], current: StepFacts, stepElapsed: number): number | null {
+function etaOf(steps: readonly StepFacts[], current: StepFacts, worked: number): number | null {
+  if (isFailing(current)) return null;
   const expected = expectedOf(current.expected);
-  const remaining = expected && remainingOf(expected, stepElapsed);
+  const remaining = expected && remainingOf(expected, worked);
   if (remaining === null) return null;
   const later = steps.filter((step) => step.ordinal > current.ordinal && !isComplete(step)).map(estimateOf);
   return later.reduce<number | null>(
@@ -124,7 +159,7 @@ function etaOf(steps: readonly StepFacts[], current: StepFacts, stepElapsed: num
 }
 
 /** The estimates of an operation, which exist only while a step runs. */
-function estimatesOf(facts: ProgressFacts, current: StepFacts | undefined, stepElapsed: number) {
+function estimatesOf(facts: ProgressFacts, current: StepFacts | undefined, stepElapsed: number, worked: number) {
   const isRunning = facts.finished_at === null && current?.started_at !== null && current && !isComplete(current);
   const expected = current ? expectedOf(current.expected) : null;
   if (!isRunning) return { expected, eta_seconds: null, slower_than: null, stalled: false };
@@ -134,7 +169,7 @@ function estimatesOf(facts: ProgressFacts, current: StepFacts | undefined, stepE
   const patient_until = current.status === 'waiting' ? retry_at : facts.patient_until;
   return {
     expected,
-    eta_seconds: etaOf(facts.steps, current, stepElapsed),
+    eta_seconds: etaOf(facts.steps, current, worked),
     slower_than: current.expected && expected ? computeSlowerThan(current.expected, stepElapsed) : null,
     // A step may announce until when it waits, and is not stalled before then. Outside of a wait,
     // only the time announced with its last advance counts, because announcing a later time again
@@ -152,15 +187,17 @@ export function progressOf(facts: ProgressFacts): ComputedProgress {
   const at = facts.finished_at ?? facts.now;
   const current = steps.find((step) => !isComplete(step)) ?? steps.at(-1);
   const stepElapsed = current && !isComplete(current) ? elapsedSeconds(current.started_at, at) : 0;
+  const worked = current ? workedSeconds(facts, current, at) : 0;
   return {
     phase: status === 'succeeded' ? 'completed' : current ? phaseOf(current.name) : status,
     label: current?.label ?? '',
     step: current?.ordinal ?? 0,
     total_steps: steps.length,
-    percent: percentOf(facts, current, stepElapsed),
+    percent: percentOf(facts, current, worked),
     elapsed_seconds: elapsedSeconds(facts.started_at ?? facts.created_at, at),
     step_elapsed_seconds: stepElapsed,
-    ...estimatesOf(facts, current, stepElapsed),
+    ...estimatesOf(facts, current, stepElapsed, worked),
+    ...failureOf(facts, current),
   };
 }
 

@@ -62,4 +62,8 @@ export interface PublishedProgress {
   advanced_at?: string;
   /** The `retry_at` of the last advance. Publications without an advance do not extend it. */
   patient_until?: string;
+  /** Since when the current step fails. */
+  failing_since?: string;
+  /** How long the current step failed before. */
+  failed_seconds?: number;
 }

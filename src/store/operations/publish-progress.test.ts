@@ -176,3 +176,27 @@ test('does not lower the percentage when the clock is set back', async () => {
   const { percent } = await readProgress(run, later(20));
   expect(await readProgress(run, later(1))).toMatchObject({ percent, step_elapsed_seconds: 1 });
 });
+
+test('keeps the percentage of a step that fails, through its retries, and continues once it recovers', async () => {
+  const run = await startTestOperation();
+  const error = { code: 'engine_away', owner_layer: 'operator', message: 'the engine is away' };
+  await startStep(db, run, 'first', 1, executor, start);
+  const failed = { status: 'retrying', error, retry_at: later(20) } as const;
+  await endStep(db, run, 'first', { ...failed, tries: 1 }, executor, later(10));
+  const { percent } = await readProgress(run, later(10));
+  await startStep(db, run, 'first', 2, executor, later(20));
+  expect(await readProgress(run, later(25))).toMatchObject({ percent, message: error.message });
+  await endStep(db, run, 'first', { ...failed, tries: 2 }, executor, later(30));
+  expect(await readProgress(run, later(500))).toMatchObject({ percent, failing: { ...error, tries: 2, seconds: 490 } });
+
+  await publishProgress(db, run, { message: 'pulling', error: null }, executor, later(510));
+  const recovered = await readProgress(run, later(511));
+  expect(recovered).not.toHaveProperty('failing');
+  expect(recovered.percent).toBeGreaterThan(percent);
+  // The step has worked for 11 s. Without the failure it would be nearly at its end.
+  expect(recovered.percent).toBeLessThan(percent + 2);
+  await endStep(db, run, 'first', { status: 'done', tries: 2 }, executor, later(512));
+  await startStep(db, run, 'second', 1, executor, later(512));
+  const second = await readProgress(run, later(522));
+  expect(second.percent).toBeCloseTo(50 + percent, 0);
+});

@@ -7,9 +7,9 @@ import type { RecordedStepError } from '../../lifecycle/findings/launch-blame.ts
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import type { Database } from '../pg/database.ts';
 import { buildOperationFact, type Executor, updateAsExecutor } from './executions.ts';
-import { selectMark, setProgress } from './operation-progress.ts';
+import { selectMark, setProgress, setStepError } from './operation-progress.ts';
 import type { PublishedProgress } from './operation-rows.ts';
-import { amendStep, type OperationDraft } from './operation-updates.ts';
+import type { OperationDraft } from './operation-updates.ts';
 
 /** The progress that an operation publishes for its present step. */
 export type Publication = Pick<PublishedProgress, 'message' | 'mark' | 'parts'> & {
@@ -18,10 +18,10 @@ export type Publication = Pick<PublishedProgress, 'message' | 'mark' | 'parts'> 
   error?: RecordedStepError | null;
 };
 
-function recordStepError(draft: OperationDraft, error: RecordedStepError | null): void {
+function recordStepError(draft: OperationDraft, error: RecordedStepError | null, now: Date): void {
   const step = draft.steps.find(({ status }) => status === 'running' || status === 'waiting');
   const next = error && { ...error, step: step ? phaseOf(step.name) : null };
-  if (step && !isDeepStrictEqual(step.error, next)) amendStep(draft, step, { error: next });
+  if (step && !isDeepStrictEqual(step.error, next)) setStepError(draft, step, next, now);
 }
 
 /**
@@ -46,9 +46,10 @@ export const publishProgress = (
   layer: EvidenceLayer = 'workflow',
 ): Promise<void> =>
   updateAsExecutor(db, run, executor, (draft) => {
-    const { row } = draft;
     const { retry_after_seconds, error, ...fields } = draft.redact.value(publication);
-    if (error !== undefined) recordStepError(draft, error);
+    if (error !== undefined) recordStepError(draft, error, now);
+    const { row } = draft;
+    const { failing_since, failed_seconds } = row.progress;
     const { message, parts, advanced_at = now.toISOString(), patient_until } = row.progress;
     const hasAdvanced = selectMark(row.progress) !== selectMark(fields) || !isDeepStrictEqual(parts, fields.parts);
     const isNews = hasAdvanced || message !== fields.message;
@@ -59,6 +60,8 @@ export const publishProgress = (
     const next: PublishedProgress = {
       ...fields,
       ...(retry_at && { retry_at }),
+      failing_since,
+      failed_seconds,
       updated_at: at,
       ...(hasAdvanced ? { advanced_at: at, patient_until: retry_at } : { advanced_at, patient_until }),
     };

@@ -8,6 +8,7 @@ import type { StepStatus } from '../../lifecycle/model/states.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import type { Database } from '../pg/database.ts';
 import { buildOperationFact, type Executor, updateAsExecutor } from './executions.ts';
+import { setStepError } from './operation-progress.ts';
 import type { StepRow } from './operation-rows.ts';
 import { amendOperation, amendStep, type DraftStep, type OperationDraft } from './operation-updates.ts';
 
@@ -22,7 +23,7 @@ const openStepsOf = (draft: OperationDraft, stage: string): DraftStep[] =>
   stepsOf(draft, stage).filter((each) => !hasEnded(each));
 
 function beginStep(draft: OperationDraft, step: DraftStep, tries: number, now: Date): void {
-  const { started_at, within_seconds } = step;
+  const { started_at, within_seconds, status } = step;
   amendStep(draft, step, {
     status: 'running',
     tries,
@@ -31,9 +32,11 @@ function beginStep(draft: OperationDraft, step: DraftStep, tries: number, now: D
     finished_at: null,
     deadline_at: within_seconds === null ? null : secondsLater(now, within_seconds),
   });
-  // Clear the last publication, because it was about the previous step.
+  // Clear the last publication, because it was about the previous step or try.
   const at = now.toISOString();
-  amendOperation(draft, { progress: { advanced_at: at, updated_at: at } });
+  const { failing_since, failed_seconds } = draft.row.progress;
+  const failures = status === 'pending' ? {} : { failing_since, failed_seconds };
+  amendOperation(draft, { progress: { advanced_at: at, updated_at: at, ...failures } });
   const phase = phaseOf(step.name);
   const summary = `${phase} started${tries > 1 ? ` (try ${tries})` : ''}`;
   draft.facts.push(
@@ -100,8 +103,8 @@ function endOneStep(draft: OperationDraft, step: DraftStep, ending: StepEnding, 
     tries: Math.max(step.tries, tries),
     finished_at: isRetried ? null : now,
     retry_at,
-    error,
   });
+  setStepError(draft, step, error, now);
   const hasAdvanced = status === 'done' || status === 'skipped';
   const at = now.toISOString();
   amendOperation(draft, {

@@ -31,16 +31,25 @@ export function ProgressBanner({ progress, steps }: Props) {
   const outlookWords = outlook(progress, sinceReceipt);
   const time = formatElapsed(progress.elapsed_seconds + Math.max(0, sinceReceipt));
   const stepPosition = position(progress);
+  const message = progress.failing?.message ?? progress.message;
+  const isTroubled = !ended && (progress.stalled || progress.failing !== undefined);
+  const isMoving = !ended && progress.failing === undefined;
 
   return (
     <section
       className={styles.banner}
-      style={toneStyle(progress.stalled && !ended ? 'warn' : look.tone)}
+      style={toneStyle(isTroubled ? 'warn' : look.tone)}
+      data-failing={(!ended && progress.failing !== undefined) || undefined}
       aria-label={`Progress of ${humanize(progress.kind ?? 'operation')}`}
       data-workflow={progress.workflow_id}
     >
       <div className={styles.head}>
-        <Icon size={20} className={styles.icon} data-turning={progress.status === 'running' || undefined} aria-hidden />
+        <Icon
+          size={20}
+          className={styles.icon}
+          data-turning={(progress.status === 'running' && isMoving) || undefined}
+          aria-hidden
+        />
         <div className={styles.words}>
           <div className={styles.headline}>
             {stepPosition && <span>{stepPosition} · </span>}
@@ -51,9 +60,7 @@ export function ProgressBanner({ progress, steps }: Props) {
               <span className="tabular">{time}</span>
             </span>
           </div>
-          {progress.message && progress.message !== progress.error?.message && (
-            <div className={styles.message}>{progress.message}</div>
-          )}
+          {message && message !== progress.error?.message && <div className={styles.message}>{message}</div>}
         </div>
         {outlookWords.length > 0 && <div className={styles.outlook}>{outlookWords.join(' · ')}</div>}
       </div>
@@ -65,7 +72,7 @@ export function ProgressBanner({ progress, steps }: Props) {
         aria-valuemax={100}
         aria-valuenow={percent === null ? undefined : Math.round(percent)}
         data-unknown={percent === null || undefined}
-        data-running={(!ended && percent !== null) || undefined}
+        data-running={(isMoving && percent !== null) || undefined}
       >
         <div className={styles.fill} style={{ width: `${percent ?? 30}%` }} />
       </div>

@@ -17,9 +17,11 @@ export function ProgressLine({ progress, error }: Props) {
   if (failed) return <span className={styles.failed}>{failed.message}</span>;
   if (hasEnded(progress)) return <span className={styles.ended}>{labelOf(progress)}</span>;
   const percent = barPercent(progress);
+  const { failing } = progress;
+  const words = [position(progress), labelOf(progress), failing && `failing: ${failing.message}`];
   return (
-    <span className={styles.line} style={toneStyle(operationLooks[progress.status].tone)}>
-      <span className={styles.words}>{[position(progress), labelOf(progress)].filter(Boolean).join(' · ')}</span>
+    <span className={styles.line} style={toneStyle(failing ? 'warn' : operationLooks[progress.status].tone)}>
+      <span className={styles.words}>{words.filter(Boolean).join(' · ')}</span>
       <span className={styles.bar} aria-hidden>
         <span className={styles.fill} style={{ width: `${percent ?? 0}%` }} />
       </span>

@@ -53,6 +53,15 @@ describe('the outlook', () => {
     expect(outlook(progress({ eta_seconds: 10 }), 12)).toEqual(['later than expected']);
   });
 
+  it('says first that the step fails', () => {
+    const failing = { code: 'engine_away', owner_layer: 'operator', message: 'away', tries: 4, seconds: 200 };
+    expect(outlook(progress({ failing, retry_after_seconds: 30 }), 10)).toEqual([
+      'failing for 3m 30s (4 tries)',
+      'next try in 20s',
+    ]);
+    expect(outlook(progress({ failing: { ...failing, tries: 1, seconds: null } }), 10)).toEqual(['failing']);
+  });
+
   it('mentions slow runs only, and shows the next try', () => {
     expect(outlook(progress({ slower_than: 0.2 }), 0)).toEqual([]);
     expect(outlook(progress({ slower_than: 0.925, stalled: true, retry_after_seconds: 30 }), 4)).toEqual([

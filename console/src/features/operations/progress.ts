@@ -34,11 +34,15 @@ export const usualDuration = ({ expected }: SparseProgress): string | null =>
     ? `${expected.samples === 0 ? '' : 'usual '}${formatRange(expected.p50_seconds, expected.p90_seconds)}`
     : null;
 
-/** Lists next try, stall, time left and comparison with earlier runs, as far as they are known. */
+/** Lists what is known of failure, next try, stall, time left and comparison with earlier runs. */
 export function outlook(progress: SparseProgress, since_receipt_seconds: number): string[] {
   if (hasEnded(progress)) return [];
-  const { eta_seconds, slower_than, stalled, retry_after_seconds } = progress;
+  const { eta_seconds, slower_than, stalled, retry_after_seconds, failing } = progress;
   const words: string[] = [];
+  if (failing) {
+    const since = failing.seconds === null ? '' : ` for ${formatElapsed(failing.seconds + since_receipt_seconds)}`;
+    words.push(`failing${since}${failing.tries > 1 ? ` (${failing.tries} tries)` : ''}`);
+  }
   if (typeof retry_after_seconds === 'number') {
     const left = retry_after_seconds - since_receipt_seconds;
     words.push(left >= 1 ? `next try in ${formatElapsed(left)}` : 'trying again');

@@ -8,7 +8,7 @@ import { formatAgeSince, formatMoment, formatRelative } from '../text/duration.t
 import { allocationTones } from '../text/palette.ts';
 import { type Column, type Fact, type Fit, renderFacts } from '../text/table.ts';
 import { printable, truncate } from '../text/text.ts';
-import { isOver } from './progress.ts';
+import { isOver, listText } from './progress.ts';
 import { failedReleaseConcern, isReleaseFailed, nextTrySentence } from './release-failure.ts';
 
 /**
@@ -17,8 +17,7 @@ import { failedReleaseConcern, isReleaseFailed, nextTrySentence } from './releas
  */
 export function allocationConcern(allocation: Allocation, nowMs: number): string {
   const { progress, reason, status, verdict } = allocation;
-  if (progress && !isOver(progress))
-    return `${progress.step}/${progress.total_steps} ${printable(progress.label)} ${Math.floor(progress.percent)} %`;
+  if (progress && !isOver(progress)) return listText(progress);
   if (isReleaseFailed(allocation)) return failedReleaseConcern(allocation, nowMs);
   return status === 'active' && reason === verdict?.reason ? '' : printable(reason ?? '');
 }

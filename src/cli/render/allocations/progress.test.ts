@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { sampleProgress } from '../../testing/samples.ts';
-import { plain } from '../text/palette.ts';
+import { type Paint, plain } from '../text/palette.ts';
 import { displayWidth } from '../text/text.ts';
 import {
   type Bar,
@@ -10,6 +10,7 @@ import {
   changeLine,
   chipLines,
   headline,
+  listText,
   outlook,
   type ProgressView,
   progressLines,
@@ -33,6 +34,8 @@ const registering = sampleProgress({
   elapsed_seconds: 8,
   message: 'waiting for the agent to call',
 });
+
+const engineAway = { code: 'engine_away', owner_layer: 'operator', message: 'the engine does not answer' };
 
 describe('the headline', () => {
   test('shows step, label, usual duration and time in this step', () => {
@@ -110,9 +113,41 @@ describe('the outlook', () => {
       0,
       'stalled: no progress for longer than usual',
     ],
+    [
+      'says first that the step fails',
+      { failing: { ...engineAway, tries: 4, seconds: 200 }, retry_after_seconds: 30, expected },
+      10,
+      'failing for 3m 30s (4 tries) · next try in 20s',
+    ],
+    [
+      'names no time for a failure of unknown age',
+      { failing: { ...engineAway, tries: 1, seconds: null }, expected },
+      10,
+      'failing',
+    ],
     ['counts down to a retry', { eta_seconds: null, expected: null, retry_after_seconds: 30 }, 10, 'next try in 20s'],
   ])('%s', (_, fields, seen_seconds_ago, text) => {
     expect(outlook(view({ ...registering, ...fields }, { seen_seconds_ago }))).toBe(text);
+  });
+});
+
+describe('a step that fails', () => {
+  const failing = { ...registering, message: '', failing: { ...engineAway, tries: 4, seconds: 200 } };
+
+  test('shows its error, and the bar in the colour of a warning', () => {
+    const toned: [string, string][] = [];
+    const paint: Paint = (tone, text) => {
+      if (tone === 'warn') toned.push([tone, text]);
+      return text;
+    };
+    expect(progressLines(view(failing), { width: 120, paint }).at(-1)).toBe('the engine does not answer');
+    expect(toned.map(([, text]) => text)).toEqual(['━━━━━━━━━━━━━━━╸', 'the engine does not answer']);
+  });
+
+  test('is named in a line of its own, and in lists in place of the percentage', () => {
+    expect(changeLine(view(failing))).toBe('Step 3/5 · Registering · failing · the engine does not answer');
+    expect(listText(failing)).toBe('3/5 Registering failing: the engine does not answer');
+    expect(listText(registering)).toBe('3/5 Registering 52 %');
   });
 });
 

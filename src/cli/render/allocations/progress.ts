@@ -86,11 +86,19 @@ export function barLine(percent: number, width: number, paint: Paint, tone: Tone
 /** A step is called slow if it is slower than this share of earlier runs. */
 const slowShare = 0.5;
 
-/** Says when the step is expected to end, or why it is late. */
+function failureText(view: ProgressView): string | null {
+  const { failing } = view.progress;
+  if (!failing) return null;
+  const since = failing.seconds === null ? '' : ` for ${formatElapsed(failing.seconds + secondsSinceUpdate(view))}`;
+  return `failing${since}${failing.tries > 1 ? ` (${failing.tries} tries)` : ''}`;
+}
+
+/** Says that the step fails, when it is expected to end, or why it is late. */
 export function outlook(view: ProgressView): string {
   const { progress } = view;
   if (isOver(progress)) return '';
-  const pieces: string[] = [];
+  const failure = failureText(view);
+  const pieces: string[] = failure === null ? [] : [failure];
   if (progress.retry_after_seconds !== undefined) {
     const remaining = progress.retry_after_seconds - secondsSinceUpdate(view);
     pieces.push(remaining >= 1 ? `next try in ${formatElapsed(remaining)}` : 'trying again');
@@ -146,11 +154,22 @@ const maxBarColumns = 30;
 /** Leaves room beside the bar for the percentage and the details. */
 const detailColumns = 30;
 
+const messageOf = ({ error, failing, message }: ReadableProgress) =>
+  printable(error?.message ?? failing?.message ?? message ?? '');
+
+/** `3/5 Registering 52 %`, or the error of a step that fails. */
+export function listText(progress: Progress): string {
+  const step = `${progress.step}/${progress.total_steps} ${printable(progress.label)}`;
+  return progress.failing
+    ? `${step} failing: ${printable(progress.failing.message)}`
+    : `${step} ${Math.floor(progress.percent)} %`;
+}
+
 /** Renders the block that is redrawn in place: headline, bar, message and chips. */
 export function progressLines(view: ProgressView, fit: { width: number; paint: Paint }): string[] {
   const { progress, bar } = view;
   const { paint, width } = fit;
-  const tone = barTones[progress.status] ?? 'busy';
+  const tone = barTones[progress.status] ?? (progress.failing ? 'warn' : 'busy');
   const lines = [paint('strong', truncate(headline(view), width))];
 
   const soFar = isOver(progress) ? '' : `${formatElapsed(elapsedNow(view))} so far`;
@@ -161,8 +180,9 @@ export function progressLines(view: ProgressView, fit: { width: number; paint: P
     lines.push(`${barLine(bar.percent, barWidth, paint, tone)} ${percent}  ${paint('quiet', details)}`.trimEnd());
   } else lines.push(paint('quiet', truncate(joinPieces(soFar, outlook(view)), width)));
 
-  const message = printable(progress.error?.message ?? progress.message ?? '');
-  if (message) lines.push(paint(progress.error ? 'bad' : undefined, truncate(message, width)));
+  const message = messageOf(progress);
+  const messageTone = progress.error ? 'bad' : progress.failing ? 'warn' : undefined;
+  if (message) lines.push(paint(messageTone, truncate(message, width)));
   return [...lines.filter((line) => line !== ''), ...chipLines(progress.parts ?? [], width, paint)];
 }
 
@@ -173,9 +193,10 @@ export function changeLine(view: Omit<ProgressView, 'seen_seconds_ago'>): string
   return joinPieces(
     stepNumber(progress),
     stepName(progress) + (isOver(progress) ? '' : expectation(progress)),
+    progress.failing && 'failing',
     progress.stalled && 'stalled',
     waiting,
-    printable(progress.error?.message ?? progress.message ?? ''),
+    messageOf(progress),
     ...(progress.parts ?? []).map((part) => chip(part).text),
   );
 }

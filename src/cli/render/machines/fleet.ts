@@ -3,10 +3,11 @@ import type { Node } from '../../../contract/node.ts';
 import { countByStatus } from '../../terminal/print-listing.ts';
 import { type Fleet, isStuckInRelease, nodesInOrder, operationOn, unplacedAllocations } from '../../wait/fleet.ts';
 import { allocationColumns } from '../allocations/allocation.ts';
+import { listText } from '../allocations/progress.ts';
 import { failedReleaseConcern } from '../allocations/release-failure.ts';
 import { formatAgeSince } from '../text/duration.ts';
 import { type Column, type Fit, renderTable } from '../text/table.ts';
-import { printable, truncate } from '../text/text.ts';
+import { truncate } from '../text/text.ts';
 import { nodeConcern, nodeTone } from './node.ts';
 
 export interface FleetView {
@@ -24,7 +25,7 @@ function activityOf(fleet: Fleet, node: Node, nowMs: number): string {
   const progress = operationOn(fleet, node)?.progress;
   const concern = nodeConcern(node, nowMs);
   if (!progress) return concern;
-  const step = `${progress.step}/${progress.total_steps} ${printable(progress.label)} ${Math.floor(progress.percent)} %`;
+  const step = listText(progress);
   return concern ? `${step} · ${concern}` : step;
 }
 

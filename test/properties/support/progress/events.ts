@@ -14,7 +14,15 @@ export type ProgressEvent =
   | { kind: 'other operations end'; seconds: number }
   | { kind: 'the operation reports'; message: string; parts: number; retry: boolean }
   | { kind: 'a server restarts' | 'another server takes over' }
-  | { kind: 'the step begins' | 'a try fails' | 'the step is done' | 'the step is skipped' }
+  | {
+      kind:
+        | 'the step begins'
+        | 'a try fails'
+        | 'the step reports an error'
+        | 'the step recovers'
+        | 'the step is done'
+        | 'the step is skipped';
+    }
   | {
       kind:
         | 'the operation fails'
@@ -53,6 +61,8 @@ const event: fc.Arbitrary<ProgressEvent> = fc.oneof(
         'the step begins' as const,
         'the step begins' as const,
         'a try fails' as const,
+        'the step reports an error' as const,
+        'the step recovers' as const,
         'the step is done' as const,
         'the step is done' as const,
         'the step is skipped' as const,

@@ -24,7 +24,11 @@ const stepOf = ({ usual_seconds, sample_seconds }: PlannedStep, index: number): 
   expected: historyOf(sample_seconds),
   started_at: null,
   retry_at: null,
+  tries: 0,
+  error: null,
 });
+
+const error = { code: 'broken', owner_layer: 'node', message: 'broken' };
 
 export function runInMemory({ plan, events }: History): void {
   let nowMs = startMs;
@@ -41,6 +45,8 @@ export function runInMemory({ plan, events }: History): void {
     advanced_at: null,
     retry_at: null,
     patient_until: null,
+    failing_since: null,
+    failed_seconds: 0,
     percent: 0,
     now: moment(startMs),
   };
@@ -48,6 +54,17 @@ export function runInMemory({ plan, events }: History): void {
   const currentStep = () => facts.steps.find((step) => step.status !== 'done' && step.status !== 'skipped');
   const savePercent = () => {
     facts.percent = floor.raise('op', progressOf(facts).percent);
+  };
+  const setError = (step: StepFacts, next: StepFacts['error']) => {
+    if (next && !step.error) {
+      savePercent();
+      facts.failing_since = facts.now;
+    }
+    if (!next && facts.failing_since) {
+      facts.failed_seconds += Math.max(0, facts.now.getTime() - facts.failing_since.getTime()) / 1000;
+      facts.failing_since = null;
+    }
+    step.error = next;
   };
   const endOperation = (status: ProgressFacts['status']) => {
     savePercent();
@@ -84,6 +101,7 @@ export function runInMemory({ plan, events }: History): void {
     'the step begins': () => {
       const step = currentStep();
       if (!isOpen() || !step) return;
+      if (step.status === 'pending') Object.assign(facts, { failing_since: null, failed_seconds: 0 });
       step.status = 'running';
       step.started_at ??= facts.now;
       step.retry_at = null;
@@ -94,11 +112,21 @@ export function runInMemory({ plan, events }: History): void {
       const step = currentStep();
       if (!isOpen() || step?.status !== 'running') return;
       step.status = 'waiting';
+      setError(step, error);
       step.retry_at = moment(nowMs + 5_000);
+    },
+    'the step reports an error': () => {
+      const step = currentStep();
+      if (isOpen() && step && step.status !== 'pending') setError(step, error);
+    },
+    'the step recovers': () => {
+      const step = currentStep();
+      if (isOpen() && step && step.status !== 'pending') setError(step, null);
     },
     'the step is done': () => {
       const step = currentStep();
       if (!isOpen() || !step || step.status === 'pending') return;
+      setError(step, null);
       step.status = 'done';
       facts.advanced_at = facts.now;
     },
@@ -110,6 +138,7 @@ export function runInMemory({ plan, events }: History): void {
       const step = currentStep();
       if (!isOpen() || !step) return;
       step.status = 'failed';
+      setError(step, error);
       endOperation('failed');
     },
     'the operation is cancelled': () => {
@@ -122,7 +151,7 @@ export function runInMemory({ plan, events }: History): void {
       facts.finished_at = null;
       for (const step of facts.steps)
         if (['failed', 'running', 'waiting'].includes(step.status))
-          Object.assign(step, { status: 'pending', started_at: null, retry_at: null });
+          Object.assign(step, { status: 'pending', started_at: null, retry_at: null, error: null });
     },
     'the operation succeeds': () => {
       if (facts.status === 'running' && !facts.steps.some(({ status }) => status === 'running' || status === 'waiting'))

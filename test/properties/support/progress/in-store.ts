@@ -121,6 +121,12 @@ export async function openStoreHistories() {
         const retry = { status: 'retrying', tries: 1, error, retry_at: secondsLater(now(), 5) } as const;
         await endStep(db, execution, step.name, retry, executor, now());
       },
+      'the step reports an error': async () => {
+        if (await isOpen()) await publishProgress(db, execution, { message: 'Failing', error }, executor, now());
+      },
+      'the step recovers': async () => {
+        if (await isOpen()) await publishProgress(db, execution, { message: 'Running', error: null }, executor, now());
+      },
       'the step is done': async () => {
         const step = await readCurrentStep();
         if (!step || step.status === 'pending' || !(await isOpen())) return;
@@ -160,7 +166,10 @@ export async function openStoreHistories() {
       latestMs = Math.max(latestMs, nowMs);
       const operation = await readOperation(db, execution.workflow_id, wholeFleet, now());
       if (!operation) throw new Error('the operation does not exist');
-      const noActivity = { advanced_at: null, retry_at: null, patient_until: null };
+      const noActivity = {
+        ...{ advanced_at: null, retry_at: null, patient_until: null },
+        ...{ failing_since: null, failed_seconds: 0 },
+      };
       const facts = { ...noActivity, now: now(), steps: await readStepRows(db, execution.workflow_id) };
       const progress = progressOf({ ...(await readRow()), ...facts });
       if (operation.progress.step !== progress.step)

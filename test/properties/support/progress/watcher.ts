@@ -23,6 +23,7 @@ function placeCurrentStep(facts: ProgressFacts): { end: number; width: number } 
 
 export function createWatcher() {
   let lastShown: ShownProgress | undefined;
+  let wasFailing = false;
   return {
     check(shown: ShownProgress, facts: ProgressFacts): void {
       const fail = (violation: string) => {
@@ -31,6 +32,10 @@ export function createWatcher() {
       if (lastShown && shown.percent < lastShown.percent) fail('percent went backwards');
       if (lastShown && shown.step < lastShown.step) fail('step went backwards');
       if (lastShown && shown.total_steps !== lastShown.total_steps) fail('the number of steps changed');
+      const isFailing = facts.steps.some((step) => step.ordinal === shown.step && step.error !== null);
+      if (lastShown?.step === shown.step && wasFailing && isFailing && shown.percent > lastShown.percent)
+        fail('percent advanced while the step failed');
+      wasFailing = isFailing;
       if (shown.status === 'succeeded') {
         if (shown.percent !== 100) fail('succeeded with less than 100 percent');
       } else {
