@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { findLaunchBlame, type LaunchStep } from './launch-blame.ts';
+import { findCleanupBlame, findLaunchBlame, type LaunchStep } from './launch-blame.ts';
 
 const step = (overrides: Partial<LaunchStep> = {}): LaunchStep => ({
   name: 'launch:pull_image',
@@ -68,5 +68,33 @@ describe('a passed deadline is owned', () => {
   test('with a text of bounded length', () => {
     const long = { ...error, message: 'x'.repeat(10_000) };
     expect(findLaunchBlame(step({ error: long }), null).says.length).toBeLessThan(600);
+  });
+});
+
+describe('an overdue cleanup', () => {
+  const stop = step({ name: 'stop' });
+  const overran = 'its teardown did not end in time';
+
+  test('names the step, its last error and the owner of the error', () => {
+    expect(findCleanupBlame({ ...stop, error }, overran)).toEqual({
+      step: 'stop',
+      code: 'engine_away',
+      owner_layer: 'operator',
+      says: 'its teardown did not end in time at step stop (owner operator): the engine is away',
+    });
+  });
+
+  test('names no owner without an error, except for an operation that no replica started', () => {
+    expect(findCleanupBlame({ ...stop, reported: 'stopping' }, overran)).toEqual({
+      step: 'stop',
+      code: null,
+      owner_layer: null,
+      says: 'its teardown did not end in time at step stop: no error; last reported: stopping',
+    });
+    expect(findCleanupBlame({ ...stop, is_queued: true }, overran)).toMatchObject({ owner_layer: 'control_plane' });
+  });
+
+  test('names nothing if no step is open', () => {
+    expect(findCleanupBlame(undefined, overran)).toBeNull();
   });
 });

@@ -1,4 +1,4 @@
-/** Finds the step in which a launch timed out, its last error, and the layer that owns it. */
+/** Finds the step in which a deadline passed, its last error, and the layer that owns it. */
 import { phaseOf, stageOf } from '../progress/progress.ts';
 
 export interface RecordedStepError {
@@ -7,8 +7,8 @@ export interface RecordedStepError {
   message: string;
 }
 
-/** The first unfinished step of the operation. */
-export interface LaunchStep {
+/** The first unfinished step of an operation. */
+export interface OpenStep {
   /** For example `launch:pull_image` or `register`. */
   name: string;
   /** Its last error, or null. */
@@ -16,6 +16,9 @@ export interface LaunchStep {
   /** The last message of the operation. */
   reported: string | null;
   is_queued: boolean;
+}
+
+export interface LaunchStep extends OpenStep {
   /** The owner by the driver's plan, used if the step has no error. */
   owner_layer: string | null;
 }
@@ -23,7 +26,8 @@ export interface LaunchStep {
 export interface Blame {
   step: string;
   code: string | null;
-  owner_layer: string;
+  /** Null if no layer is known to own the step. */
+  owner_layer: string | null;
   says: string;
 }
 
@@ -40,7 +44,7 @@ const ownerOf = ({ name, error, is_queued, owner_layer }: LaunchStep): string =>
   return stageOf(name) === 'launch' ? (owner_layer ?? 'provider') : 'control_plane';
 };
 
-function detailOf({ error, reported, is_queued }: LaunchStep): string {
+function detailOf({ error, reported, is_queued }: OpenStep): string {
   if (error) return truncate(error.message);
   if (is_queued) return 'no replica has started the operation';
   return reported ? `no error; last reported: ${truncate(reported)}` : 'no error and no answer yet';
@@ -71,5 +75,19 @@ export function findLaunchBlame(step: LaunchStep | null, waiting_for: string | n
     code: step.error?.code ?? null,
     owner_layer,
     says: `provisioning timed out at step ${name} (owner ${owner_layer}): ${detailOf(step)}`,
+  };
+}
+
+/** `overran` says which operation was late; `step` is null if it has no unfinished step. */
+export function findCleanupBlame(step: OpenStep | null | undefined, overran: string): Blame | null {
+  if (!step) return null;
+  const { name, error, is_queued } = step;
+  const owner_layer = error?.owner_layer ?? (is_queued ? 'control_plane' : null);
+  const owner = owner_layer === null ? '' : ` (owner ${owner_layer})`;
+  return {
+    step: phaseOf(name),
+    code: error?.code ?? null,
+    owner_layer,
+    says: `${overran} at step ${phaseOf(name)}${owner}: ${detailOf(step)}`,
   };
 }

@@ -1,6 +1,6 @@
-/** Reads the current step of each operation that brings a node up, with its last error. */
-import type { NodeId } from '../../base/ids.ts';
-import type { LaunchStep } from '../../lifecycle/findings/launch-blame.ts';
+/** Reads the current step of operations that are late, with its last error. */
+import type { NodeId, WorkflowId } from '../../base/ids.ts';
+import type { LaunchStep, OpenStep } from '../../lifecycle/findings/launch-blame.ts';
 import type { Queryable } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 
@@ -38,4 +38,33 @@ export async function readOpenLaunchSteps(
     { prepared: true },
   );
   return new Map(rows.map(({ node_id, ...step }) => [node_id, step]));
+}
+
+/** The result is keyed by operation and omits operations without an unfinished step. */
+export async function readOpenSteps(
+  db: Queryable,
+  workflow_ids: readonly (WorkflowId | null)[],
+): Promise<Map<WorkflowId, OpenStep>> {
+  const ids = workflow_ids.filter((id) => id !== null);
+  if (ids.length === 0) return new Map();
+  const rows = await db.query<OpenStep & { workflow_id: WorkflowId }>(
+    `select
+       operation.workflow_id, step.name,
+       -- An operation that ended may have its error only on itself.
+       coalesce(step.error, operation.error) as error,
+       operation.progress ->> 'message' as reported,
+       operation.status = 'queued' as is_queued
+     from operations operation
+     cross join lateral (
+       select steps.name, steps.error
+       from steps
+       where steps.workflow_id = operation.workflow_id
+         and steps.status not in ('done', 'skipped')
+       order by steps.ordinal
+       limit 1) step
+     where operation.workflow_id = any($1)`,
+    [ids],
+    { prepared: true },
+  );
+  return new Map(rows.map(({ workflow_id, ...step }) => [workflow_id, step]));
 }

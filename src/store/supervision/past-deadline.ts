@@ -197,12 +197,10 @@ export async function lockRetryableReleases(tx: Transaction, now: Date, limit: n
   );
 }
 
+export type LostRelease = AllocationRow & { operation_ended: boolean };
+
 /** Locks releases that are overdue, or whose operation ended without completing the release. */
-export function lockLostReleases(
-  tx: Transaction,
-  now: Date,
-  limit: number,
-): Promise<(AllocationRow & { operation_ended: boolean })[]> {
+export function lockLostReleases(tx: Transaction, now: Date, limit: number): Promise<LostRelease[]> {
   return tx.query(
     `select allocation.*, operation.finished_at is not null as operation_ended
      from allocations allocation

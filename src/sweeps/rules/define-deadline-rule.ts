@@ -32,7 +32,7 @@ export interface DeadlineRule extends Pick<VerdictRule, 'apply' | 'batch'> {
    * Finds the failed step and its owner, for rules that need more than the node's row. Called once
    * per batch, so that it can read all of them with one query.
    */
-  blame?(tx: Transaction, due: readonly DueNode[]): Promise<(node: DueNode) => Blame>;
+  blame?(tx: Transaction, due: readonly DueNode[]): Promise<(node: DueNode) => Blame | undefined>;
   /** Renders the reason for a machine whose heartbeats arrive but are refused. */
   refusedReason?(waited: string, refusal: string): string;
   /** Whether the machine is known to have ended, so that it cannot be rescued. */
@@ -50,8 +50,11 @@ function describeWait(node: DueNode, now: Date): string {
   return Math.abs(movedSeconds) < 0.5 ? waited : `${waited}, deadline moved by ${Math.round(movedSeconds)} s`;
 }
 
-const dataOf = (blame: Blame | undefined) =>
-  blame ? { step: blame.step, code: blame.code, owner_layer: blame.owner_layer } : {};
+/** Without an owner, the verdict gets the default owner of the rule. */
+export const dataOf = (blame: Blame | null | undefined) =>
+  blame
+    ? { step: blame.step, code: blame.code, ...(blame.owner_layer !== null && { owner_layer: blame.owner_layer }) }
+    : {};
 
 /**
  * Returns the reason and the data of a verdict. An ended machine is checked first, because refused
