@@ -13,6 +13,7 @@ import { createProgram } from '../src/cli/program.ts';
 import { exitCodes } from '../src/cli/terminal/exit-codes.ts';
 import { silentCli } from '../src/cli/testing/silent-cli.ts';
 import { relayUsage } from '../src/relay/options.ts';
+import { adminUsage } from '../src/server/admin-text.ts';
 import { upgradeUsage } from '../src/server/upgrade-text.ts';
 import { runGenerator } from './run-generator.ts';
 
@@ -54,6 +55,7 @@ const usages: Record<string, string> = {
   'slipway agent': agentUsage,
   'slipway relay': relayUsage,
   'slipway upgrade': upgradeUsage,
+  'slipway admin': adminUsage,
   'slipway backup': backupUsage,
   'slipway restore': restoreUsage,
   'slipway move-database': moveUsage,

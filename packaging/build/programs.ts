@@ -11,7 +11,12 @@ import { root } from './paths.ts';
 /** The programs of a folder share their modules. */
 const programs = {
   server: {
-    inputs: { main: 'src/main.ts', upgrade: 'src/server/upgrade.ts', backup: 'src/backup/main.ts' },
+    inputs: {
+      main: 'src/main.ts',
+      upgrade: 'src/server/upgrade.ts',
+      admin: 'src/server/admin.ts',
+      backup: 'src/backup/main.ts',
+    },
     folder: 'dist/server',
   },
   relay: { inputs: { main: 'src/relay/main.ts' }, folder: 'dist/relay' },

@@ -74,6 +74,7 @@ export const catalogue: { heading: string; commands: Record<string, LoadCommand>
       agent: async () => (await import('./commands/local/programs.ts')).makeAgent,
       relay: async () => (await import('./commands/local/programs.ts')).makeRelay,
       upgrade: async () => (await import('./commands/local/programs.ts')).makeUpgrade,
+      admin: async () => (await import('./commands/local/programs.ts')).makeAdmin,
       backup: async () => (await import('./commands/local/programs.ts')).makeBackup,
       restore: async () => (await import('./commands/local/programs.ts')).makeRestore,
       'move-database': async () => (await import('./commands/local/programs.ts')).makeMoveDatabase,

@@ -6,7 +6,12 @@ import { createRedactor, type LearningRedactor } from '../base/redaction/redact.
 import type { ServerSettings } from '../base/settings/settings.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import { readServerFile, type ServerFileSettings } from '../contract/server-file.ts';
-import { adminTokenPath, ensureAdminToken, ensureLocalPool } from '../operations/runtime/server-start.ts';
+import {
+  type AdminTokenState,
+  adminTokenPath,
+  ensureAdminToken,
+  ensureLocalPool,
+} from '../operations/runtime/server-start.ts';
 import { announceReplica } from '../store/operations/replicas.ts';
 import { openApi } from './open-api.ts';
 import { openOperations } from './open-operations.ts';
@@ -25,7 +30,7 @@ export interface RunningServer {
   replica_id: string;
   admin_token_path: string;
   /** False if the token is only in SLIPWAY_ADMIN_TOKEN: the data directory cannot be written. */
-  admin_token_kept: boolean;
+  admin_token: AdminTokenState;
   /** Resolves with the reason when this server must stop; the caller then ends the process. */
   lost: Promise<Error>;
   /** Reads the settings file again. Logs what changed, and what needs a restart. */
@@ -75,7 +80,7 @@ export async function startServer(
   signal?.throwIfAborted();
 
   const { data_dir } = opening;
-  const admin_token_kept = await ensureAdminToken(store.db, store.clock, { data_dir, settings, log });
+  const admin_token = await ensureAdminToken(store.db, store.clock, { data_dir, settings, log });
   if (api.allow_host_bound_pools) await ensureLocalPool(store.db, store.clock);
   await app.listen({ host: settings.host, port: settings.port });
   const bound = app.server.address();
@@ -107,7 +112,7 @@ export async function startServer(
     url,
     replica_id,
     admin_token_path: adminTokenPath(data_dir),
-    admin_token_kept,
+    admin_token,
     lost,
     reload,
     async drain() {

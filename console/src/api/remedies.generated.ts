@@ -39,7 +39,7 @@ export const remedies: Record<string, string> = {
   task_not_found: "Ask for the next task.",
   session_not_found: "List the sessions (GET /v1/sessions) and use an id from there.",
   token_not_found: "List the tokens.",
-  last_admin_token: "Create another admin token first (`slipway tokens create --name NAME --role admin`). To replace the admin token of a host, delete admin.token in its data directory and start the server again.",
+  last_admin_token: "Create another admin token first (`slipway tokens create --name NAME --role admin`). A token that expires does not count. To replace the admin token of a host, run `slipway admin reset-token` there.",
   hold_not_found: "List the current holds with `slipway brake`.",
   finding_not_found: "List the findings; you can repair or accept open ones.",
   maintenance_not_found: "List the maintenance windows.",

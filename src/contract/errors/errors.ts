@@ -218,7 +218,7 @@ export const errorCatalogue = {
     owner_layer: 'operator',
     cause: 'Without this token, nobody could administer the installation.',
     remedy:
-      'Create another admin token first (`slipway tokens create --name NAME --role admin`). To replace the admin token of a host, delete admin.token in its data directory and start the server again.',
+      'Create another admin token first (`slipway tokens create --name NAME --role admin`). A token that expires does not count. To replace the admin token of a host, run `slipway admin reset-token` there.',
   },
   hold_not_found: {
     status: 404,

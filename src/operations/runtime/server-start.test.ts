@@ -9,8 +9,8 @@ import { newSecret } from '../../base/credentials/random-secret.ts';
 import { newTokenId } from '../../base/ids.ts';
 import type { Log } from '../../base/telemetry/log.ts';
 import { type Database, openDatabase } from '../../store/pg/database.ts';
-import { createToken, findTokenBySecret } from '../../store/rows/tokens.ts';
-import { adminTokenPath, ensureAdminToken } from './server-start.ts';
+import { createToken, findTokenBySecret, revokeToken } from '../../store/rows/tokens.ts';
+import { type AdminTokenState, adminTokenPath, ensureAdminToken } from './server-start.ts';
 
 let db: Database;
 let data_dir: string;
@@ -38,12 +38,17 @@ interface Start {
   embedded?: boolean;
 }
 
-/** Ensures the admin token as a starting server does, and returns the token in the file. */
-async function start({ configured, embedded = false, ...more }: Start = {}): Promise<string> {
-  const directory = more.data_dir ?? data_dir;
+/** Ensures the admin token as a starting server does, and returns where the token is. */
+function ensure({ configured, embedded = false, ...more }: Start = {}): Promise<AdminTokenState> {
   const settings = { admin_token: configured ?? null, database_url: embedded ? null : 'postgres://shared' };
   const log = { warn: (text: string) => void warnings.push(text) } as unknown as Log;
-  await ensureAdminToken(db, systemClock, { data_dir: directory, settings, log });
+  return ensureAdminToken(db, systemClock, { data_dir: more.data_dir ?? data_dir, settings, log });
+}
+
+/** Starts, and returns the token in the file. */
+async function start(options: Start = {}): Promise<string> {
+  const directory = options.data_dir ?? data_dir;
+  await ensure(options);
   return (await readFile(adminTokenPath(directory), 'utf8')).trim();
 }
 const isValid = async (secret: string) => (await findTokenBySecret(db, secret))?.revoked_at === null;
@@ -108,6 +113,27 @@ it.for([
   await expect(start({ configured: secret })).rejects.toThrow(/^SLIPWAY_ADMIN_TOKEN is the token ci, not an admin/);
   await writeFile(adminTokenPath(data_dir), `${secret}\n`);
   await expect(start()).rejects.toThrow(`The token in ${adminTokenPath(data_dir)} is ci, not an admin`);
+});
+
+it('reports a token that was revoked or has expired as not accepted', async () => {
+  const first = await start();
+  expect(await ensure()).toBe('file');
+  const token_id = (await findTokenBySecret(db, first))?.token_id ?? '';
+  await db.query('update tokens set expires_at = created_at where token_id = $1', [token_id]);
+  expect(await ensure()).toBe('revoked');
+  await db.query('update tokens set expires_at = null where token_id = $1', [token_id]);
+  await revokeToken(db, token_id, now(systemClock));
+  warnings.length = 0;
+  expect(await ensure()).toBe('revoked');
+  expect(warnings.join()).toContain('slipway admin reset-token');
+});
+
+it('a configured token that is not accepted leaves the token in the file', async () => {
+  const [one, two] = [newSecret('swt'), newSecret('swt')];
+  await start({ configured: one });
+  const current = await start({ configured: two });
+  expect(await ensure({ configured: one })).toBe('revoked');
+  expect(await readFile(adminTokenPath(data_dir), 'utf8')).toBe(`${current}\n`);
 });
 
 it('replicas that start at once share a new token', async () => {

@@ -55,11 +55,16 @@ async function findWriteProblem(directory: string): Promise<string | null> {
 export const adminTokenPath = (data_dir: string): string => join(data_dir, 'admin.token');
 
 /**
- * Makes the token from the environment, or else from the file, an admin token. A new token revokes
- * the one that it replaces, with its sessions. A revoked token stays revoked. Returns whether the
- * data directory has the token: it does not if it cannot be written.
+ * Where the admin token is. `environment` if the data directory does not have it because it cannot
+ * be written; `revoked` if it is no longer accepted.
  */
-export async function ensureAdminToken(db: Database, clock: Clock, place: AdminTokenPlace): Promise<boolean> {
+export type AdminTokenState = 'file' | 'environment' | 'revoked';
+
+/**
+ * Makes the token from the environment, or else from the file, an admin token. A new token revokes
+ * the one that it replaces, with its sessions. A revoked token stays revoked.
+ */
+export async function ensureAdminToken(db: Database, clock: Clock, place: AdminTokenPlace): Promise<AdminTokenState> {
   const { data_dir, log } = place;
   const { admin_token: configured, database_url } = place.settings;
   const path = adminTokenPath(data_dir);
@@ -88,7 +93,8 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
       );
     if (known) {
       if (known.origin === 'unknown') await setTokenOrigin(tx, known.token_id, origin);
-      return { token_id: known.token_id, isValid: known.revoked_at === null };
+      const isExpired = known.expires_at !== null && known.expires_at <= at;
+      return { token_id: known.token_id, isValid: known.revoked_at === null && !isExpired };
     }
     const token_id = newTokenId(clock);
     await createToken(
@@ -121,16 +127,18 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
   });
   if (problem !== null)
     log.info({ problem }, 'the data directory cannot be written, so the admin token is not stored in it');
-  if (problem === null && token_id !== formerId) await writeFile(idPath, `${token_id}\n`);
-  if (problem === null && secret !== stored) {
+  // A token that is not accepted must not replace the one of `slipway admin reset-token`.
+  if (problem === null && isValid && token_id !== formerId) await writeFile(idPath, `${token_id}\n`);
+  if (problem === null && isValid && secret !== stored) {
     await writeFile(path, `${secret}\n`, { mode: 0o600 });
     await chmod(path, 0o600);
   }
   if (!isValid)
     log.warn(
-      `The admin token was revoked and is not accepted. For a new one, ${configured === null ? `delete ${path}` : 'change SLIPWAY_ADMIN_TOKEN'} and start again.`,
+      `The admin token was revoked or has expired, and is not accepted. For a new one, ${configured === null ? 'run slipway admin reset-token' : 'change SLIPWAY_ADMIN_TOKEN and start again'}.`,
     );
-  return problem === null || secret === stored;
+  if (!isValid) return 'revoked';
+  return problem === null || secret === stored ? 'file' : 'environment';
 }
 
 /** Declares the pool `local`, so that the first allocation of a new installation has a pool. */

@@ -40,6 +40,12 @@ export const tokenWire = (row: ListedToken): Token => ({
   last_used_at: row.last_used_at?.toISOString() ?? null,
 });
 
+/** Whether the database has the table of tokens, which the first start of a server creates. */
+export async function hasTokens(db: Queryable): Promise<boolean> {
+  const [row] = await db.query<{ tokens: string | null }>(`select to_regclass('tokens')::text as tokens`);
+  return row?.tokens != null;
+}
+
 export async function createToken(
   db: Queryable,
   fresh: Omit<TokenRow, 'revoked_at' | 'origin'> & { origin?: string },
@@ -79,19 +85,23 @@ export async function listTokens(db: Queryable): Promise<Token[]> {
   return rows.map(tokenWire);
 }
 
-/** Whether no other valid token would be an admin of the installation. */
+/**
+ * Whether the token is an admin of the installation and no other admin token would stay. A token
+ * that expires does not count as another, because nobody would be left after its end.
+ */
 export async function isLastAdminToken(tx: Transaction, id: string, now: Date): Promise<boolean> {
-  const admins = await tx.query<{ token_id: string }>(
-    `select token_id
+  const [admins] = await tx.query<{ is_admin: boolean | null; has_other: boolean | null }>(
+    `select
+       bool_or(token_id = $2) as is_admin,
+       bool_or(token_id <> $2 and expires_at is null) as has_other
      from tokens
      where role = 'admin'
        and ${ofAllTenants('tokens')}
        and revoked_at is null
-       and (expires_at is null or expires_at > $1)
-     limit 2`,
-    [now],
+       and (expires_at is null or expires_at > $1)`,
+    [now, id],
   );
-  return admins.length === 1 && admins[0]?.token_id === id;
+  return admins?.is_admin === true && admins.has_other !== true;
 }
 
 export async function revokeToken(db: Queryable, id: string, now: Date): Promise<boolean> {

@@ -146,6 +146,7 @@ const concreteDrivers: Rule = {
 const entryPoints = [
   'src/main.ts',
   'src/server/upgrade.ts',
+  'src/server/admin.ts',
   'src/cli/main.ts',
   'src/agent/main.ts',
   'src/relay/main.ts',

@@ -36,6 +36,11 @@ export const makeUpgrade = separateProgram(
   'upgrade',
   'Check what happens when this version starts on a database; slipway upgrade --help shows its flags.',
 );
+export const makeAdmin = separateProgram(
+  'admin',
+  'Create a new admin token on the host of the server, if none is accepted any more; slipway admin --help shows its flags.',
+  'src/server/admin.ts',
+);
 export const makeBackup = separateProgram(
   'backup',
   'Write an encrypted copy of the whole database while the server runs; slipway backup verify FILE reads one to its end.',

@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest';
+import { welcome } from './welcome.ts';
+
+const server = { url: 'http://127.0.0.1:7070', admin_token_path: '/var/lib/slipway/admin.token' };
+
+test('names the place of the admin token', () => {
+  expect(welcome({ ...server, admin_token: 'file' })).toContain('with the token in /var/lib/slipway/admin.token');
+  const inEnvironment = welcome({ ...server, admin_token: 'environment' });
+  expect(inEnvironment).toContain('with the token in SLIPWAY_ADMIN_TOKEN');
+  expect(inEnvironment).not.toContain('/var/lib/slipway');
+});
+
+test('does not send people to a token that is not accepted, but names the way back', () => {
+  const text = welcome({ ...server, admin_token: 'revoked' });
+  expect(text).toContain('slipway admin reset-token');
+  expect(text).not.toContain('with the token in');
+});
