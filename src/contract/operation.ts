@@ -1,6 +1,6 @@
 /** Operations on the wire: a durable workflow with steps and progress. */
 import { type Static, Type } from 'typebox';
-import { operationStatuses, stepStatuses } from '../lifecycle/model/states.ts';
+import { operationStatuses, shownStepStatuses } from '../lifecycle/model/states.ts';
 import { Actor } from './evidence/evidence.ts';
 import { Id, nullable, pageOf, paging, strict, Timestamp } from './primitives.ts';
 import { Progress } from './progress.ts';
@@ -18,7 +18,7 @@ export const Step = Type.Object(
     step: Type.Integer(),
     name: Type.String(),
     label: Type.String(),
-    status: Type.Enum([...stepStatuses]),
+    status: Type.Enum([...shownStepStatuses]),
     tries: Type.Integer(),
     usual_seconds: nullable(Type.Number()),
     started_at: nullable(Timestamp),

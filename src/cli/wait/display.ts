@@ -37,7 +37,7 @@ function viewOf(state: WaitState): ProgressView | null {
 /** Renders the finished steps, each with its duration. */
 function stepLines(subject: Subject, { width, paint }: Fit): string[] {
   const finishedSteps = (subject.operation?.steps ?? []).filter(
-    ({ status }) => status === 'done' || status === 'failed',
+    ({ status }) => status === 'done' || status === 'failed' || status === 'cancelled',
   );
   const labelWidth = Math.max(0, ...finishedSteps.map(({ label }) => label.length));
   return finishedSteps.map(({ label, status, started_at, finished_at, tries }) => {

@@ -98,6 +98,9 @@ export type OperationStatus = (typeof operationStatuses)[number];
 
 export const stepStatuses = ['pending', 'running', 'waiting', 'done', 'skipped', 'failed'] as const;
 export type StepStatus = (typeof stepStatuses)[number];
+/** A step that its operation's cancellation ended is stored as failed, without an error. */
+export const shownStepStatuses = [...stepStatuses, 'cancelled'] as const;
+export type ShownStepStatus = (typeof shownStepStatuses)[number];
 
 export const taskStatuses = ['queued', 'leased', 'succeeded', 'failed'] as const;
 export type TaskStatus = (typeof taskStatuses)[number];

@@ -221,12 +221,29 @@ test('ends the running or waiting step of a cancelled operation with it', async 
     await finishOperation(db, run, { status: 'cancelled' }, executor, cancelled);
     const { steps: ended } = await requireOperation(run.workflow_id, secondsLater(started, 41 * 60));
     expect(ended[0]).toMatchObject({
-      status: 'failed',
+      status: waits ? 'failed' : 'cancelled',
       finished_at: cancelled.toISOString(),
       retry_at: null,
       error: waits ? error : null,
     });
     expect(ended[1]?.status).toBe('pending');
+  }
+});
+
+test('shows a step that an older version left open as ended with its operation', async () => {
+  for (const [status, shown] of [
+    ['cancelled', 'cancelled'],
+    ['failed', 'failed'],
+  ] as const) {
+    const { run, executor } = await startTestOperation();
+    await startStep(db, run, 'first', 1, executor, fleet.now());
+    const ended = secondsLater(fleet.now(), 5);
+    await finishOperation(db, run, { status }, executor, ended);
+    await db.query(`update steps set status = 'running', finished_at = null where workflow_id = $1 and ordinal = 1`, [
+      run.workflow_id,
+    ]);
+    const { steps: left } = await requireOperation(run.workflow_id, secondsLater(ended, 41 * 60));
+    expect(left[0]).toMatchObject({ status: shown, finished_at: ended.toISOString() });
   }
 });
 

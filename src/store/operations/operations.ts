@@ -18,18 +18,32 @@ import type { OperationRow, StepRow } from './operation-rows.ts';
 const usualSeconds = (step: StepRow, pool: string | null) =>
   expectedOf(step.expected)?.p50_seconds ?? (pool === null ? step.usual_seconds : null);
 
-const stepWire = (step: StepRow, pool: string | null): Step => ({
-  step: step.ordinal,
-  name: phaseOf(step.name),
-  label: step.label,
-  status: step.status,
-  tries: step.tries,
-  usual_seconds: usualSeconds(step, pool),
-  started_at: iso(step.started_at),
-  finished_at: iso(step.finished_at),
-  retry_at: iso(step.retry_at),
-  error: step.error,
-});
+const isOpen = ({ status }: StepRow) => status === 'running' || status === 'waiting';
+
+/** Older versions left the open step of an operation as it was when the operation ended. */
+function endWithOperation(step: StepRow, { finished_at }: OperationRow): StepRow {
+  if (finished_at === null || !isOpen(step)) return step;
+  return { ...step, status: 'failed', finished_at: step.finished_at ?? finished_at, retry_at: null };
+}
+
+const wasCancelled = ({ status, error }: StepRow, operation: OperationRow) =>
+  operation.status === 'cancelled' && status === 'failed' && error === null;
+
+function stepWire(stored: StepRow, operation: OperationRow): Step {
+  const step = endWithOperation(stored, operation);
+  return {
+    step: step.ordinal,
+    name: phaseOf(step.name),
+    label: step.label,
+    status: wasCancelled(step, operation) ? 'cancelled' : step.status,
+    tries: step.tries,
+    usual_seconds: usualSeconds(step, operation.pool),
+    started_at: iso(step.started_at),
+    finished_at: iso(step.finished_at),
+    retry_at: iso(step.retry_at),
+    error: step.error,
+  };
+}
 
 async function toWire(db: Queryable, rows: OperationRow[], now: Date): Promise<Operation[]> {
   if (rows.length === 0) return [];
@@ -56,7 +70,7 @@ async function toWire(db: Queryable, rows: OperationRow[], now: Date): Promise<O
       replica_id: row.replica_id,
       actor: row.actor,
       progress: progressWire(row, ownSteps, now),
-      steps: ownSteps.map((step) => stepWire(step, row.pool)),
+      steps: ownSteps.map((step) => stepWire(step, row)),
       error: row.error,
       created_at: row.created_at.toISOString(),
       started_at: iso(row.started_at),

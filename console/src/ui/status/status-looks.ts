@@ -26,7 +26,7 @@ import type {
   AllocationStatus,
   NodeStatus,
   OperationStatus,
-  StepStatus,
+  ShownStepStatus,
 } from '../../../../src/lifecycle/model/states.ts';
 import type { Tone } from '../theme.ts';
 
@@ -71,13 +71,14 @@ export const operationLooks: Record<OperationStatus, Look> = {
   cancelled: { tone: 'idle', icon: IconBan },
 };
 
-export const stepLooks: Record<StepStatus, Look> = {
+export const stepLooks: Record<ShownStepStatus, Look> = {
   pending: { tone: 'idle', icon: IconCircleDashed },
   running: { tone: 'busy', icon: IconProgress },
   waiting: { tone: 'warn', icon: IconClock },
   done: { tone: 'ok', icon: IconCheck },
   skipped: { tone: 'idle', icon: IconMinus },
   failed: { tone: 'bad', icon: IconX },
+  cancelled: { tone: 'idle', icon: IconBan },
 };
 
 export const findingLooks: Record<FindingStatus, Look> = {

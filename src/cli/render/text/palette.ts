@@ -1,6 +1,11 @@
 /** Defines colours by meaning. No information is in a colour alone, so colours can be off. */
 import { printableText } from '../../../base/redaction/printable.ts';
-import type { AllocationStatus, NodeStatus, OperationStatus, StepStatus } from '../../../lifecycle/model/states.ts';
+import type {
+  AllocationStatus,
+  NodeStatus,
+  OperationStatus,
+  ShownStepStatus,
+} from '../../../lifecycle/model/states.ts';
 
 const codes = { good: '32', busy: '36', warn: '33', bad: '31', quiet: '2', strong: '1' } as const;
 
@@ -55,20 +60,22 @@ export const operationTones: Record<OperationStatus, Tone> = {
   cancelled: 'quiet',
 };
 
-export const stepTones: Record<StepStatus, Tone> = {
+export const stepTones: Record<ShownStepStatus, Tone> = {
   pending: 'quiet',
   running: 'busy',
   waiting: 'warn',
   done: 'good',
   skipped: 'quiet',
   failed: 'bad',
+  cancelled: 'quiet',
 };
 
-export const stepMarks: Record<StepStatus, string> = {
+export const stepMarks: Record<ShownStepStatus, string> = {
   pending: '○',
   running: '◐',
   waiting: '◌',
   done: '✔',
   skipped: '–',
   failed: '✖',
+  cancelled: '–',
 };
