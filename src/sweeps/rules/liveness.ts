@@ -30,7 +30,7 @@ export const hasCaughtUp = (storedThrough: Date, now: Date): boolean =>
 
 const reasons: Record<'offline' | 'degraded', (silence: string) => string> = {
   offline: (silence) => `no heartbeat arrived for ${silence}`,
-  degraded: (silence) => `no heartbeat arrived for ${silence}, but the machine answers its probe`,
+  degraded: (silence) => `no heartbeat arrived for ${silence}, but the machine answered its probe`,
 };
 
 /**

@@ -18,7 +18,7 @@ export const probePromotes = (services: SweepServices) =>
       return proven.map((node) => ({
         node,
         to: 'ready' as const,
-        reason: node.probe_ok_at ? 'it answers its probe' : 'it completed a task',
+        reason: node.probe_ok_at ? 'it answered its probe' : 'it completed a task',
         due_at: node.probe_ok_at ?? now,
         data: { probe_ok_at: node.probe_ok_at, reported_status: node.reported_status },
       }));

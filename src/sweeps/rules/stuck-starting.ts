@@ -12,5 +12,6 @@ export const stuckStarting = (services: SweepServices) =>
     from: 'starting',
     to: 'ready',
     where: [['fresh', 'complete']],
-    reason: (waited) => `it sends heartbeats and its start-up time is over, though it never reported ready (${waited})`,
+    reason: (waited) =>
+      `it sent heartbeats when its start-up time ended, though it had never reported ready (${waited})`,
   });

@@ -42,13 +42,13 @@ test('liveness names the refusal only if the machine showed its credential and n
   expect(verdictOf.get(refused)).toMatchObject({
     owner: 'operator',
     reason:
-      'its heartbeats arrive and are refused, for the token of its relay was revoked; none was accepted for 31 s (allowed: 30 s)',
+      'its heartbeats arrived and were refused, for the token of its relay was revoked; none was accepted for 31 s (allowed: 30 s)',
   });
   for (const id of ids.slice(1))
     expect(verdictOf.get(id)).toMatchObject({ owner: 'node', reason: 'no heartbeat arrived for 31 s (allowed: 30 s)' });
 });
 
-const refusedFor = 'its heartbeats arrive and are refused, for the token of its relay was revoked';
+const refusedFor = 'its heartbeats arrived and were refused, for the token of its relay was revoked';
 
 describe('a deadline verdict', () => {
   const rules = { starting: startDeadline, offline: offlineDeadline };

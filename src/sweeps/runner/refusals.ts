@@ -15,7 +15,7 @@ export interface Refusals {
   findReason(node_instance_id: string | null, last_seen_at: Date | null, now: Date): string | null;
 }
 
-export const describeRefusal = (why: string): string => `its heartbeats arrive and are refused, for ${why}`;
+export const describeRefusal = (why: string): string => `its heartbeats arrived and were refused, for ${why}`;
 /** The machine is not to blame: an operator issued or revoked its relay's token. */
 export const ownerOfRefusal = { owner_layer: 'operator' } as const;
 

@@ -93,7 +93,7 @@ export const forgedFactAttacks: Attack[] = [
         const explanation = await explain(server, machine);
         return explanation.status === 'offline' ? explanation : undefined;
       });
-      return because.verdict?.includes('arrive and are refused') ?? false;
+      return because.verdict?.includes('arrived and were refused') ?? false;
     },
   },
   {

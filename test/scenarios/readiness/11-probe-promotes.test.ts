@@ -32,7 +32,7 @@ scenario({
     const beats = keepBeating(machine, start_seconds / 10, 'starting');
     const ready = await waitForNode(context, machine.node_id, 'ready').finally(() => beats.stop());
     expect(ready.verdict?.rule).toBe('probe-promotes');
-    expect(ready.verdict?.reason).toBe('it answers its probe');
+    expect(ready.verdict?.reason).toBe('it answered its probe');
     expect(Date.parse(ready.status_since)).toBeLessThan(Date.parse(machine.deadline_at ?? ''));
     expect(new Set(service.requestedPaths)).toEqual(new Set(['/healthz']));
     const cause = await context.waitFor('the evidence of the verdict', async () => {
