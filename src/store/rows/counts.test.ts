@@ -63,7 +63,7 @@ async function expectCountsMatch() {
   const [pool] = await countRows<{ live: number; free: number }>(
     `select count(*)::int as live,
        count(*) filter (
-         where status in ('ready', 'degraded')
+         where status = 'ready'
            and not exists (
              select from allocations holder
              where holder.node_id = node.node_id

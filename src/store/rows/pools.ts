@@ -166,27 +166,27 @@ interface CountedRow extends PoolRow {
 }
 
 /**
- * How many nodes that are not up are checked for a holder. In a pool with more such nodes, `free`
- * comes out too low.
+ * How many nodes that are not ready are checked for a holder. In a pool with more such nodes,
+ * `free` comes out too low.
  */
-const maxNotUp = 5_000;
+const maxNotReady = 5_000;
 
 const holdingStatuses = `('provisioning', 'active', 'releasing', 'release_failed')`;
 
 /**
- * Free nodes are those that are up and held by no allocation: the nodes that are up, minus the held
- * ones, plus the held ones that are not up. The first two numbers come from `counts`; only the
- * nodes of the third are read, which are few.
+ * Free nodes are those that are ready and held by no allocation, as in `lockFreeNodes`: the nodes
+ * that are ready, minus the held ones, plus the held ones that are not ready. The first two numbers
+ * come from `counts`; only the nodes of the third are read, which are few.
  */
 const poolsWithCounts = `
   select counted.*,
     coalesce(fleet.live, 0)::int as live,
-    greatest(0, coalesce(fleet.up, 0) - coalesce(held.held, 0) + coalesce(down.held, 0))::int as free
+    greatest(0, coalesce(fleet.ready, 0) - coalesce(held.held, 0) + coalesce(not_ready.held, 0))::int as free
   from (${currentPools}) counted
   left join (
     select pool,
       sum(change) filter (where status <> 'retired') as live,
-      sum(change) filter (where status in ('ready', 'degraded')) as up
+      sum(change) filter (where status = 'ready') as ready
     from counts
     where of = 'nodes'
     group by pool
@@ -204,15 +204,16 @@ const poolsWithCounts = `
     from (
       select node_id from nodes
       where pool = counted.name
-        and status in ('provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning', 'quarantined')
-      limit ${maxNotUp}
+        and status in (
+          'provisioning', 'starting', 'degraded', 'offline', 'failed', 'draining', 'cleaning', 'quarantined')
+      limit ${maxNotReady}
     ) node
     where exists (
       select from allocations holder
       where holder.node_id = node.node_id
         and holder.status in ${holdingStatuses}
     )
-  ) down on true`;
+  ) not_ready on true`;
 
 const toWire = (row: CountedRow): Pool => {
   const { name: _, learned: __, ...document } = row.document;

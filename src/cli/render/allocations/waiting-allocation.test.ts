@@ -32,10 +32,10 @@ test('counts held machines and the statuses of the others, of this pool only', (
     ...countsOf({ ready: 7, failed: 7 }, 'other'),
   ];
   expect(renderPool({ nodes: { live: 7, free: 0 } }, counts)).toContain(
-    'Pool gpu has 7 machines: 3 are held by other allocations, 1 is starting, 2 are offline, 1 is quarantined.',
+    'Pool gpu has 7 machines: 2 are held by other allocations, 1 is starting, 1 is degraded, 2 are offline, 1 is quarantined.',
   );
   expect(renderPool({ nodes: { live: 2, free: 1 } }, countsOf({ ready: 2 }))).toContain(
-    'Pool gpu has 2 machines: 1 is held by other allocations, 1 is free, but degraded, with residue',
+    'Pool gpu has 2 machines: 1 is held by other allocations, 1 is free, but with residue',
   );
   expect(renderPool({ nodes: { live: 0, free: 0 } })).toContain('Pool gpu has no machine.');
 });

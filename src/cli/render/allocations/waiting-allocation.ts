@@ -25,6 +25,7 @@ export interface WaitingFacts {
 const statusWords: Partial<Record<NodeStatus, string>> = {
   provisioning: 'being brought up',
   starting: 'starting',
+  degraded: 'degraded',
   offline: 'offline',
   draining: 'draining',
   cleaning: 'being cleaned',
@@ -43,12 +44,12 @@ function capacitySentence(pool: Pool, counts: FleetCounts['items']): string {
   const { live, free } = pool.nodes;
   if (live === 0) return `Pool ${pool.name} has no machine.`;
   const parts = [
-    ...countPhrase(Math.max(0, countInStatus('ready', 'degraded') - free), 'held by other allocations'),
+    ...countPhrase(Math.max(0, countInStatus('ready') - free), 'held by other allocations'),
     ...Object.entries(statusWords).flatMap(([status, words]) =>
       countPhrase(countInStatus(status as NodeStatus), words),
     ),
     // These are free, but this allocation cannot use them; `slipway node` shows why.
-    ...countPhrase(free, 'free, but degraded, with residue, or reserved for an earlier request'),
+    ...countPhrase(free, 'free, but with residue, or reserved for an earlier request'),
   ];
   const size = live === 1 ? '1 machine' : `${live} machines`;
   return `Pool ${pool.name} has ${size}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}.`;
