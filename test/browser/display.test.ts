@@ -111,9 +111,15 @@ it('Escape closes the navigation on a phone, after the text in its search box is
   await context.close();
 });
 
-const readLineHeight = `(() => {
-  const { lineHeight, fontSize } = getComputedStyle(document.querySelector('[role=dialog] h2'));
-  return [lineHeight, fontSize].map(parseFloat);
+/** The height of a line and of the font, and how many lines the title has, in a narrow dialog. */
+const readTitle = `(() => {
+  const title = document.querySelector('[role=dialog] h2');
+  title.style.maxWidth = '6ch';
+  const { lineHeight, fontSize } = getComputedStyle(title);
+  const range = document.createRange();
+  range.selectNodeContents(title);
+  const tops = [...range.getClientRects()].map(({ top }) => Math.round(top));
+  return [parseFloat(lineHeight), parseFloat(fontSize), new Set(tops).size];
 })()`;
 
 it.each([
@@ -126,7 +132,8 @@ it.each([
   await page.getByRole('menuitem', { name: /^Retire/ }).click();
   const title = page.getByRole('dialog').getByRole('heading');
   await title.waitFor();
-  const [lineHeight = 0, fontSize = 1] = await page.evaluate<number[]>(readLineHeight);
+  const [lineHeight = 0, fontSize = 1, lines = 0] = await page.evaluate<number[]>(readTitle);
+  expect(lines, 'the title wraps').toBeGreaterThan(1);
   expect(lineHeight / fontSize).toBeGreaterThan(1.2);
   await context.close();
 });

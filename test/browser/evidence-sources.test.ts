@@ -1,4 +1,7 @@
-/** A timeline marks the facts that a machine or an outside program reported. */
+/**
+ * A timeline marks the facts that a machine or an outside program reported, and shows all facts by
+ * time.
+ */
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { callRoute } from '../api/support/calls.ts';
 import { startMachine } from '../api/support/machine.ts';
@@ -37,4 +40,29 @@ it('marks facts of machines and outside programs, but not those of the control p
   expect(await row('a 502').innerText()).toContain('reported by');
   expect(await row('provisioning → starting').innerText()).not.toMatch(/machine says|reported by/);
   expect(pageErrors).toEqual([]);
+});
+
+it('shows facts by time, also if they were stored in another order', async () => {
+  await server.client.call('pool-put', { params: { pool: 'quay' }, body: { driver: 'external' } });
+  const { node } = await server.client.call('node-create', { body: { pool: 'quay', name: 'late-facts' } });
+  const post = (summary: string, at: string) => {
+    const body = { facts: [{ at, layer: 'transport', kind: 'ingress.refused', summary, node_id: node.node_id }] };
+    return callRoute(server.url, 'evidence-create', { body }, { bearer: server.token });
+  };
+  for (const [summary, at] of [
+    ['second', '2026-01-01T00:00:02Z'],
+    ['third', '2026-01-01T00:00:03Z'],
+    ['first', '2026-01-01T00:00:01Z'],
+  ] as const)
+    expect((await post(summary, at)).status).toBeLessThan(300);
+  const { page, context } = await openPage(browser);
+  await signIn(page, server, `/nodes/${node.node_id}?tab=timeline`);
+  const rows = page.locator('summary', { hasText: /second|third|first/ });
+  await expect.poll(() => rows.count()).toBe(3);
+  expect((await rows.allInnerTexts()).map((text) => /second|third|first/.exec(text)?.[0])).toEqual([
+    'third',
+    'second',
+    'first',
+  ]);
+  await context.close();
 });

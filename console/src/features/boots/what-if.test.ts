@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { BootSample } from '../../../../src/contract/supervision/boots.ts';
 import { estimateSurvival } from '../../../../src/lifecycle/boots/survival.ts';
+import { headlineOf } from '../../../../src/lifecycle/boots/what-if-words.ts';
 import { judge } from './what-if.ts';
 
 const sample = (node_id: string, seconds: number, outcome: BootSample['outcome'] = 'completed'): BootSample => ({
@@ -22,6 +23,14 @@ it('lists the slow healthy boot that a budget of 400 s would have given up', () 
   expect(judged.stuck_found_sooner_seconds).toBe(320);
   expect(judged.predicted_false_kill_share).toBeCloseTo(0.5);
   expect(judge(phase(samples, 300), 720).false_kills).toEqual([]);
+});
+
+it('counts no arrival if every boot is stuck, and predicts nothing', () => {
+  const samples = [sample('one', 720, 'timed_out'), sample('two', 720, 'timed_out')];
+  const judged = judge(phase(samples, 300), 400);
+  expect(judged).toMatchObject({ boots: 2, arrived_count: 0, false_kill_count: 0, stuck_count: 2 });
+  expect(judge(phase([...samples, sample('up', 100)], 300), 400).arrived_count).toBe(1);
+  expect(headlineOf(judged)).toBe('With 400 s: unknown, because none of 2 boots on record arrived.');
 });
 
 it('a default rescue window follows the tried budget; an explicit one does not', () => {

@@ -85,6 +85,13 @@ if (isRoot) {
     expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
   });
 
+  test('relocates to a directory of its own beside /var/lib/slipway unless told otherwise', async () => {
+    const closed = await newDirectory(0o700);
+    const { clusterDir } = await startServer(join(closed, 'data'));
+    // A data directory in /var/lib/slipway may be closed to the account of PostgreSQL.
+    expect(dirname(clusterDir)).toBe('/var/lib/slipway-postgres/data');
+  });
+
   test('names the pointer file if it leads to a missing cluster and no directory is closed', async () => {
     const dataDir = await newDirectory(0o755);
     const relocateTo = await newDirectory(0o755);
