@@ -166,17 +166,43 @@ it(`harms none of ${handedOver} machines that changed hands since the backup, an
   await waitForStatuses(client, former, 'released');
   expect(await refusalOf(release(client, anyFormer))).toBe('action_illegal');
   expect(processes()).toEqual(running);
-  // A person reconciles one of them: it serves again.
-  const [first] = held;
-  await client.call('node-act', {
-    params: { id: first?.node_id ?? '', action: 'reactivate' },
-    body: { reason: 'its tenant is known' },
-  });
-  await until('the machine to serve again', async () => {
-    const { status } = await client.call('node-get', { params: { id: first?.node_id ?? '' } });
-    return status === 'ready';
-  });
+  await reconcile(
+    client,
+    held.map(({ node_id }) => node_id ?? ''),
+    processes,
+  );
 }, 600_000);
+
+/**
+ * A person decides about each machine that changed hands: half of them serve again, and the others
+ * are torn down. None stays quarantined.
+ */
+async function reconcile(client: Client, node_ids: string[], processes: () => number[]): Promise<void> {
+  const kept = node_ids.slice(0, handedOver / 2);
+  const ended = node_ids.slice(handedOver / 2);
+  const act = (id: string, action: 'reactivate' | 'retire', reason: string) =>
+    client.call('node-act', { params: { id, action }, body: { reason } });
+  const statusesOf = async (ids: string[]) =>
+    Promise.all(ids.map(async (id) => (await client.call('node-get', { params: { id } })).status));
+  expect(new Set(await statusesOf(node_ids))).toEqual(new Set(['quarantined']));
+  const runningBefore = processes().length;
+  for (const id of kept) await act(id, 'reactivate', 'its tenant is known');
+  for (const id of ended) await act(id, 'retire', 'its tenant allocates again');
+  await until(
+    'each machine to serve again or to be torn down',
+    async () =>
+      (await statusesOf(kept)).every((status) => status === 'ready') &&
+      (await statusesOf(ended)).every((status) => status === 'retired'),
+    { seconds: 180 },
+  );
+  const { items } = await client.call('residue-list', { query: {} });
+  expect(items.filter(({ node_id }) => node_id !== null && node_ids.includes(node_id))).toEqual([]);
+  expect(processes().length).toBeLessThanOrEqual(runningBefore - ended.length);
+  // The machines that serve again accept work.
+  const allocations = await allocateMany(client, 'reused', kept.length);
+  const used = await waitForStatuses(client, allocations, 'active');
+  expect(used.map(({ node_id }) => node_id ?? '').toSorted()).toEqual(kept.toSorted());
+}
 
 /** How often each frequent sweep has run. */
 async function readRuns(client: Client): Promise<Map<string, number>> {
