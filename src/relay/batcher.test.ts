@@ -7,7 +7,7 @@ import {
   type BatcherLimits,
   type BeatOutcome,
   createHeartbeatBatcher,
-  defaultLimits,
+  defaultBatcherLimits,
   NotForwarded,
 } from './batcher.ts';
 import { refusalOf } from './replies.ts';
@@ -28,7 +28,7 @@ function startBatcher(limits: Partial<BatcherLimits> = {}) {
   const events: string[] = [];
   const batcher = createHeartbeatBatcher({
     clock,
-    limits: { ...defaultLimits, ...limits },
+    limits: { ...defaultBatcherLimits, ...limits },
     forward: (beats) =>
       new Promise((resolve, reject) => {
         sent.push({

@@ -57,7 +57,7 @@ export interface BatcherLimits {
   max_waiting_beats: number;
 }
 
-export const defaultLimits: BatcherLimits = {
+export const defaultBatcherLimits: BatcherLimits = {
   batch_ms: 100,
   max_wait_ms: 3_500,
   retry: { first_ms: 100, max_ms: 2_000 },

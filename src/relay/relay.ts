@@ -13,7 +13,7 @@ import {
   type BatcherFigures,
   type BatcherLimits,
   createHeartbeatBatcher,
-  defaultLimits,
+  defaultBatcherLimits,
   type Refusal,
 } from './batcher.ts';
 import { relayListener } from './listener.ts';
@@ -54,7 +54,7 @@ async function shutDown({ server, batcher, upstream }: { server: Server; batcher
 
 export async function startRelay(
   options: RelayOptions,
-  { clock, log, limits = defaultLimits }: { clock: Clock; log: Log; limits?: BatcherLimits },
+  { clock, log, limits = defaultBatcherLimits }: { clock: Clock; log: Log; limits?: BatcherLimits },
 ): Promise<Relay> {
   const tls = await openTlsFiles(options);
   const server = serverFor(tls);

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { packageRoot } from '../../src/base/files/package-root.ts';
 import { createLog } from '../../src/base/telemetry/log.ts';
-import { defaultLimits } from '../../src/relay/batcher.ts';
+import { defaultBatcherLimits } from '../../src/relay/batcher.ts';
 import { startRelay } from '../../src/relay/relay.ts';
 import { allocate, waitForStatus } from '../support/allocations.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
@@ -52,7 +52,7 @@ test('a relay reports the version in its metrics', async () => {
   const options = { ...{ ca: null, tls_cert: null, tls_key: null, token: null }, behind_proxy: false, log_level: '' };
   const relay = await startRelay(
     { ...options, host: '127.0.0.1', port: 0, server_urls: [server.url] },
-    { clock: systemClock, log: createLog({ level: 'silent' }), limits: defaultLimits },
+    { clock: systemClock, log: createLog({ level: 'silent' }), limits: defaultBatcherLimits },
   );
   try {
     expect(await read(`${relay.url}/metrics`)).toContain(`\nslipway_relay_build_info{version="${version}"} 1\n`);

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type Client, createClient, RequestRefused } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
 import type { RestorationDifference } from '../../src/contract/supervision/restoration.ts';
-import type { DifferenceKind } from '../../src/lifecycle/findings/restored-differences.ts';
+import type { RestoredDifferenceKind } from '../../src/lifecycle/findings/restored-differences.ts';
 import { allocate, declarePool, release, waitForStatuses } from '../support/allocations.ts';
 import { runBackupProgram } from '../support/backup-program.ts';
 import { freePort } from '../support/free-port.ts';
@@ -54,7 +54,7 @@ afterEach(async () => {
 const allocateMany = (client: Client, pool: string, count: number) =>
   Promise.all(Array.from({ length: count }, () => allocate(client, pool)));
 
-async function listDifferences(client: Client): Promise<Map<DifferenceKind, RestorationDifference[]>> {
+async function listDifferences(client: Client): Promise<Map<RestoredDifferenceKind, RestorationDifference[]>> {
   const { items } = await client.call('restoration-differences', { query: { limit: 500 } });
   return Map.groupBy(items, ({ kind }) => kind);
 }
@@ -116,7 +116,7 @@ it(`harms none of ${handedOver} machines that changed hands since the backup, an
     },
     { seconds: 150 },
   );
-  const nodesOf = (kind: DifferenceKind) => (differences.get(kind) ?? []).map(({ node_id }) => node_id).sort();
+  const nodesOf = (kind: RestoredDifferenceKind) => (differences.get(kind) ?? []).map(({ node_id }) => node_id).sort();
   expect(nodesOf('changed_hands')).toEqual(held.map(({ node_id }) => node_id).sort());
   expect(nodesOf('came')).toEqual(arrived.map(({ node_id }) => node_id).sort());
   expect(nodesOf('gone')).toEqual(left.map(({ node_id }) => node_id).sort());

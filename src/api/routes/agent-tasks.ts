@@ -3,7 +3,7 @@ import { now, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { isFenced, type NodeStatus } from '../../lifecycle/model/states.ts';
 import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
-import { answerTask, renewLease } from '../../store/agents/tasks.ts';
+import { answerTask, renewTaskLease } from '../../store/agents/tasks.ts';
 import type { Handlers } from '../services.ts';
 import { leaseSignedTask } from '../task-delivery.ts';
 
@@ -57,7 +57,7 @@ export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-p
   async 'agent-task-progress'({ agent, params, body }, services) {
     const { node_instance_id } = agent();
     const task = await services.db.transaction((tx) =>
-      renewLease(tx, params.id, node_instance_id, body, now(services.clock)),
+      renewTaskLease(tx, params.id, node_instance_id, body, now(services.clock)),
     );
     if (!task) throw new ApiProblem('task_lease_lost');
     return { lease_seconds: task.lease_seconds };

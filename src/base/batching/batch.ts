@@ -10,7 +10,7 @@ interface PendingCall<Key, Answer> {
   reject(error: unknown): void;
 }
 
-export interface Limits {
+export interface BatchLimits {
   /** The maximum number of keys in one batch. */
   max_keys: number;
   /** The maximum number of running batches. More than one, so that a slow one blocks no others. */
@@ -20,7 +20,7 @@ export interface Limits {
 /** `serve` must return the answers in the order of the keys. */
 export function createBatcher<Key, Answer>(
   serve: (keys: Key[]) => Promise<Answer[]>,
-  { max_keys, max_concurrent }: Limits,
+  { max_keys, max_concurrent }: BatchLimits,
 ): (key: Key) => Promise<Answer> {
   const waiting: PendingCall<Key, Answer>[] = [];
   let running = 0;

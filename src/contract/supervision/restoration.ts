@@ -1,12 +1,12 @@
 /** A restoration: the state of servers that only observe, because their database was restored. */
 import { type Static, Type } from 'typebox';
-import { differenceKinds } from '../../lifecycle/findings/restored-differences.ts';
+import { restoredDifferenceKinds } from '../../lifecycle/findings/restored-differences.ts';
 import { Actor } from '../evidence/evidence.ts';
 import { nullable, pageOf, paging, Reason, strict, Timestamp } from '../primitives.ts';
 
 export const RestorationDifference = Type.Object(
   {
-    kind: Type.Enum([...differenceKinds]),
+    kind: Type.Enum([...restoredDifferenceKinds]),
     subject: Type.String({ description: 'The node, or the resource of a machine that has no node here.' }),
     driver: nullable(Type.String()),
     host: nullable(Type.String()),

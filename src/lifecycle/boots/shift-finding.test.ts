@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { Shift } from './boot-shift.ts';
-import { buildShiftSides, type RecordedBoot, renderShift } from './shift-finding.ts';
+import { buildShiftSides, type ComparedBoot, renderShift } from './shift-finding.ts';
 import { findSlowerStages } from './shift-stages.ts';
 import type { TimedStage } from './slow-stages.ts';
 
 const start = moment(Date.UTC(2026, 0, 7, 14));
 
 /** Boots that start one second apart, and each take a second longer than the one before. */
-const boots = (prefix: string, count: number, seconds: number, overrides: Partial<RecordedBoot> = {}): RecordedBoot[] =>
+const boots = (prefix: string, count: number, seconds: number, overrides: Partial<ComparedBoot> = {}): ComparedBoot[] =>
   Array.from({ length: count }, (_, place) => ({
     started_at: secondsLater(start, place),
     seconds: seconds + place,
@@ -20,7 +20,7 @@ const boots = (prefix: string, count: number, seconds: number, overrides: Partia
     ...overrides,
   }));
 
-const shift = (overrides: Partial<RecordedBoot> = {}, seconds = 500): Shift<RecordedBoot> => ({
+const shift = (overrides: Partial<ComparedBoot> = {}, seconds = 500): Shift<ComparedBoot> => ({
   since: start,
   former: boots('f', 50, 380),
   slower: boots('s', 30, seconds, overrides),
@@ -28,7 +28,7 @@ const shift = (overrides: Partial<RecordedBoot> = {}, seconds = 500): Shift<Reco
   slower_seconds: seconds + 20,
 });
 
-const stagesOf = (pull: (boot: RecordedBoot) => number, detected = shift()) =>
+const stagesOf = (pull: (boot: ComparedBoot) => number, detected = shift()) =>
   new Map<string, TimedStage[]>(
     [...detected.former, ...detected.slower].map((boot) => [
       boot.node_instance_id,
@@ -39,11 +39,11 @@ const stagesOf = (pull: (boot: RecordedBoot) => number, detected = shift()) =>
       ],
     ]),
   );
-const isSlower = ({ node_id }: RecordedBoot) => node_id.startsWith('node_s');
+const isSlower = ({ node_id }: ComparedBoot) => node_id.startsWith('node_s');
 const slowPull = stagesOf((boot) => (isSlower(boot) ? 220 : 100));
 const budget = { seconds: 720, source: 'pool' } as const;
 const textOf = (
-  detected: Shift<RecordedBoot>,
+  detected: Shift<ComparedBoot>,
   stages: ReadonlyMap<string, TimedStage[]> = slowPull,
   allowed: Parameters<typeof buildShiftSides>[3] = budget,
   phase: Parameters<typeof buildShiftSides>[2] = 'provision',

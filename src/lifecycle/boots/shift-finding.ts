@@ -11,7 +11,7 @@ import { estimateSurvival, hasArrived } from './survival.ts';
 import { falseKillShare } from './what-if.ts';
 import { formatSeconds } from './what-if-words.ts';
 
-export interface RecordedBoot extends DatedBoot {
+export interface ComparedBoot extends DatedBoot {
   node_id: string;
   node_instance_id: string;
   pool_generation: number;
@@ -69,7 +69,7 @@ function modeOf<T>(values: readonly T[]): { value: T | undefined; share: number 
  * The generation that came with the slower boots, if one did. Compares with the boots right before
  * the change.
  */
-function findGenerationChange({ former, slower }: Shift<RecordedBoot>) {
+function findGenerationChange({ former, slower }: Shift<ComparedBoot>) {
   const bootsJustBefore = former.slice(-slower.length);
   const [formerMode, slowerMode] = [bootsJustBefore, slower].map((boots) =>
     modeOf(boots.map((boot) => boot.pool_generation)),
@@ -91,16 +91,16 @@ function findGenerationChange({ former, slower }: Shift<RecordedBoot>) {
  * `stages`: the reported stages by instance.
  */
 export function buildShiftSides(
-  shift: Shift<RecordedBoot>,
+  shift: Shift<ComparedBoot>,
   stages: ReadonlyMap<string, readonly TimedStage[]>,
   phase: SamplePhase,
   budget: Pick<Budget, 'seconds' | 'source'>,
 ): { ours: FormerBoots; theirs: SlowerBoots } {
   const { former, slower, former_seconds, slower_seconds } = shift;
-  const stagesReportedBy = (boots: readonly RecordedBoot[]) =>
+  const stagesReportedBy = (boots: readonly ComparedBoot[]) =>
     boots.filter(hasArrived).map(({ node_instance_id }) => stages.get(node_instance_id) ?? []);
   const reportedStages = [former, slower].map(stagesReportedBy) as [TimedStage[][], TimedStage[][]];
-  const shareOverBudget = (boots: readonly RecordedBoot[]) =>
+  const shareOverBudget = (boots: readonly ComparedBoot[]) =>
     falseKillShare(estimateSurvival(boots), budget.seconds)?.share ?? 0;
   const slowest = slower.filter(hasArrived).toSorted((one, other) => other.seconds - one.seconds);
   return {

@@ -30,5 +30,5 @@ export const differenceCatalogue = {
   },
 } as const;
 
-export type DifferenceKind = keyof typeof differenceCatalogue;
-export const differenceKinds = Object.keys(differenceCatalogue) as DifferenceKind[];
+export type RestoredDifferenceKind = keyof typeof differenceCatalogue;
+export const restoredDifferenceKinds = Object.keys(differenceCatalogue) as RestoredDifferenceKind[];

@@ -27,10 +27,10 @@ import {
   findNextTarget,
   type JudgedTarget,
   listActingTargets,
+  rangeAfter,
   readPace,
-  type Span,
-  spanAfter,
   type Tally,
+  type TargetRange,
   type TargetRow,
 } from '../../store/operations/recoveries.ts';
 import type { Queryable, Transaction } from '../../store/pg/database.ts';
@@ -118,9 +118,9 @@ async function phaseSpan(
   workflow_id: WorkflowId,
   phase: RecoveryPhase,
   order: RecoveryOrder,
-): Promise<Span> {
+): Promise<TargetRange> {
   const canaries = await findCanaries(db, workflow_id, order.canary);
-  return phase === 'canary' ? canaries : spanAfter(canaries);
+  return phase === 'canary' ? canaries : rangeAfter(canaries);
 }
 
 const summaries = { failed: 'could not be recovered', skipped: 'was skipped' } as const;
@@ -188,8 +188,8 @@ async function actOnNext(
   try {
     return await db.transaction(async (tx): Promise<Turn> => {
       const operation = await lockAsExecutor(tx, workflow_id, executor);
-      const span = await phaseSpan(tx, workflow_id, phase, order);
-      const target = await findNextTarget(tx, workflow_id, order.action, span);
+      const range = await phaseSpan(tx, workflow_id, phase, order);
+      const target = await findNextTarget(tx, workflow_id, order.action, range);
       if (!target) return 'none';
       if (judgeTarget(order.action, target) === 'recovered') {
         const reason = 'was recovered before its turn';
@@ -265,8 +265,8 @@ export async function recoveryRound(
 ): Promise<Round> {
   const { db, environment } = services;
   await settleFinished(context, services, order);
-  const span = await phaseSpan(db, context.workflow_id, phase, order);
-  const { waiting, acting, failed } = await countTargets(db, context.workflow_id, span);
+  const range = await phaseSpan(db, context.workflow_id, phase, order);
+  const { waiting, acting, failed } = await countTargets(db, context.workflow_id, range);
   const pace = await readPace(db, context.workflow_id, now(services.clock));
   const move = environment.decide.nextRecoveryMove({ phase, ...order, waiting, acting, failed, ...pace });
   if (move.act > 0) await actOnNextTargets(context, services, order, phase, move.act);

@@ -230,7 +230,7 @@ export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date)
   return row?.fresh ?? false;
 }
 
-export interface Fence extends KnownIds {
+export interface FenceRequest extends KnownIds {
   node_instance_id: NodeInstanceId;
   reason: string;
 }
@@ -239,7 +239,12 @@ export interface Fence extends KnownIds {
  * Fences instances: their reports no longer change their nodes. `revoke` also revokes their
  * credentials and withdraws their tasks.
  */
-export async function fenceInstances(tx: Transaction, fences: Fence[], revoke: boolean, now: Date): Promise<void> {
+export async function fenceInstances(
+  tx: Transaction,
+  fences: FenceRequest[],
+  revoke: boolean,
+  now: Date,
+): Promise<void> {
   if (fences.length === 0) return;
   const rows = await tx.query<{ node_instance_id: NodeInstanceId; node_id: NodeId }>(
     `update instances

@@ -14,7 +14,7 @@ import {
   maxLeases,
   maxRedeliveries,
   queueTask,
-  renewLease,
+  renewTaskLease,
   type TaskRow,
   taskRow,
 } from './tasks.ts';
@@ -124,7 +124,9 @@ test('refuses lease, renewal and answer to another instance', async () => {
   const id = await mine.queue('a');
   expect(await other.lease()).toBeUndefined();
   await mine.lease();
-  expect(await db.transaction((tx) => renewLease(tx, id, other.node_instance_id, null, fleet.now()))).toBeUndefined();
+  expect(
+    await db.transaction((tx) => renewTaskLease(tx, id, other.node_instance_id, null, fleet.now())),
+  ).toBeUndefined();
   expect(await answer(id, other.node_instance_id, 'succeeded')).toBe('unknown');
   expect((await taskRow(db, id))?.status).toBe('leased');
 });
@@ -134,7 +136,7 @@ test('keeps a renewed lease and requeues the task of an expired one', async () =
   const id = await queue('a', { lease_seconds: 10 });
   const start = fleet.now();
   await lease(start);
-  await db.transaction((tx) => renewLease(tx, id, node_instance_id, { percent: 50 }, secondsLater(start, 9)));
+  await db.transaction((tx) => renewTaskLease(tx, id, node_instance_id, { percent: 50 }, secondsLater(start, 9)));
   await expire(secondsLater(start, 15));
   expect(await taskRow(db, id)).toMatchObject({ status: 'leased', progress: { percent: 50 } });
   await expire(secondsLater(start, 19));
@@ -219,7 +221,7 @@ test('does not redeliver a task that was started, answered or expired, or that i
   const begun = await worker();
   const id = await begun.queue('a', { lease_seconds: 5 });
   await begun.idlePoll(1);
-  await db.transaction((tx) => renewLease(tx, id, begun.node_instance_id, {}, secondsLater(begun.start, 2)));
+  await db.transaction((tx) => renewTaskLease(tx, id, begun.node_instance_id, {}, secondsLater(begun.start, 2)));
   expect(await begun.idlePoll(3)).toBeUndefined();
   await expire(secondsLater(begun.start, 10));
   expect(await begun.idlePoll(11), 'in its second lease').toMatchObject({ task_id: id, leases: 2 });

@@ -209,7 +209,7 @@ export async function leaseNext(
   return task;
 }
 
-export async function renewLease(
+export async function renewTaskLease(
   tx: Transaction,
   id: string,
   instance: NodeInstanceId,

@@ -23,10 +23,10 @@ import type { NewHeader } from './sealed-file.ts';
 /** The chunks of COPY are cut to this size, because a row may be longer than a record should be. */
 const maxRowsBytes = 1024 * 1024;
 
-export type DatabaseFacts = Omit<NewHeader, 'backup_id' | 'slipway_version'>;
+export type BackupFacts = Omit<NewHeader, 'backup_id' | 'slipway_version'>;
 
 export interface DatabaseSnapshot {
-  facts: DatabaseFacts;
+  facts: BackupFacts;
   /** Read this once, to its end. */
   records(): AsyncGenerator<BackupRecord>;
   close(): Promise<void>;
@@ -51,8 +51,8 @@ async function beginSnapshot(client: pg.Client, schemas: string[]): Promise<Stor
   return tables;
 }
 
-async function readFacts(client: pg.Client, engine: EngineSchema): Promise<DatabaseFacts> {
-  const { rows } = await client.query<Pick<DatabaseFacts, 'taken_at' | 'installation_id' | 'postgres_version'>>(
+async function readFacts(client: pg.Client, engine: EngineSchema): Promise<BackupFacts> {
+  const { rows } = await client.query<Pick<BackupFacts, 'taken_at' | 'installation_id' | 'postgres_version'>>(
     `select to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as taken_at,
        (select installation_id from installation) as installation_id,
        current_setting('server_version') as postgres_version`,

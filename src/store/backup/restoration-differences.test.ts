@@ -4,7 +4,7 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
 import { firstIdAt, type NodeId, type NodeInstanceId, newTaskId, type TaskId } from '../../base/ids.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
-import type { DifferenceKind } from '../../lifecycle/findings/restored-differences.ts';
+import type { RestoredDifferenceKind } from '../../lifecycle/findings/restored-differences.ts';
 import { answerTask, leaseNext, queueTask } from '../agents/tasks.ts';
 import type { Database } from '../pg/database.ts';
 import { declarePool } from '../rows/pools.ts';
@@ -71,7 +71,7 @@ const resourceOf = (node_id: string | null, instance: string | null, resource = 
   node_instance_id: instance,
 });
 
-const differenceOf = (kind: DifferenceKind, node_id: string, seen = 'seen'): Difference => ({
+const differenceOf = (kind: RestoredDifferenceKind, node_id: string, seen = 'seen'): Difference => ({
   ...{ kind, subject: node_id, driver: 'yard', host: null, node_id, node_instance_id: null, seen },
 });
 

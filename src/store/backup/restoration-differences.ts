@@ -4,7 +4,7 @@
  */
 import { moment, secondsLater } from '../../base/clock.ts';
 import { type CorrelationId, firstIdAt, type NodeId, type NodeInstanceId } from '../../base/ids.ts';
-import { type DifferenceKind, differenceKinds } from '../../lifecycle/findings/restored-differences.ts';
+import { type RestoredDifferenceKind, restoredDifferenceKinds } from '../../lifecycle/findings/restored-differences.ts';
 import { holdingStatuses } from '../../lifecycle/model/states.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
@@ -12,7 +12,7 @@ import type { ListedResource } from '../supervision/orphans.ts';
 import type { RestorationRow } from './restorations.ts';
 
 export interface Difference {
-  kind: DifferenceKind;
+  kind: RestoredDifferenceKind;
   /** The node, or the resource of a machine that has no node here. */
   subject: string;
   driver: string | null;
@@ -267,14 +267,17 @@ export async function listDifferences(
 export async function countDifferences(
   db: Queryable,
   restoration: RestorationRow,
-): Promise<Record<DifferenceKind, number>> {
-  const rows = await db.query<{ kind: DifferenceKind; count: number }>(
+): Promise<Record<RestoredDifferenceKind, number>> {
+  const rows = await db.query<{ kind: RestoredDifferenceKind; count: number }>(
     `select kind, count(distinct subject)::int as count
      from (${allDifferences}) difference
      group by kind`,
     boundsOf(restoration),
   );
-  const counts = Object.fromEntries(differenceKinds.map((kind) => [kind, 0])) as Record<DifferenceKind, number>;
+  const counts = Object.fromEntries(restoredDifferenceKinds.map((kind) => [kind, 0])) as Record<
+    RestoredDifferenceKind,
+    number
+  >;
   for (const { kind, count } of rows) counts[kind] = count;
   return counts;
 }

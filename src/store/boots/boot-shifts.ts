@@ -2,7 +2,7 @@
 import { secondsLater } from '../../base/clock.ts';
 import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
 import { maxComparedAgeSeconds } from '../../lifecycle/boots/boot-shift.ts';
-import type { RecordedBoot } from '../../lifecycle/boots/shift-finding.ts';
+import type { ComparedBoot } from '../../lifecycle/boots/shift-finding.ts';
 import type { TimedStage } from '../../lifecycle/boots/slow-stages.ts';
 import type { Queryable } from '../pg/database.ts';
 import type { KnownDocument } from '../rows/pools.ts';
@@ -75,8 +75,8 @@ export async function readBootsToCompare(
   db: Queryable,
   subjects: readonly Pick<BootedPool, 'pool' | 'phase'>[],
   now: Date,
-): Promise<Map<string, RecordedBoot[]>> {
-  const rows = await db.query<RecordedBoot & Pick<BootedPool, 'pool' | 'phase'>>(
+): Promise<Map<string, ComparedBoot[]>> {
+  const rows = await db.query<ComparedBoot & Pick<BootedPool, 'pool' | 'phase'>>(
     `with subject as (
        select *
        from unnest($1::text[], $2::text[]) as subject(pool, phase)),

@@ -124,7 +124,7 @@ export async function readAfter(
 }
 
 /** Selects the facts that a stream reader requested and may see. */
-export interface StreamFilter {
+export interface VisibleEvidenceFilter {
   visibility: Visibility;
   node_id?: string;
   allocation_id?: string;
@@ -148,7 +148,7 @@ const idColumns = ['node_id', 'allocation_id', 'workflow_id'] as const;
 export async function readVisibleAfter(
   db: Pick<Queryable, 'query'>,
   cursor: Cursor,
-  filter: StreamFilter,
+  filter: VisibleEvidenceFilter,
   limit: number,
 ): Promise<VisiblePage> {
   const values: unknown[] = [cursor.xid, cursor.seq];

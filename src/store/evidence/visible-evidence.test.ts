@@ -6,7 +6,7 @@ import { tenantOnly, wholeFleet } from '../../lifecycle/visibility.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { type Cursor, readHeadCursor } from './commit-order.ts';
-import { readVisibleAfter, recordEvidence, type StreamFilter } from './evidence.ts';
+import { readVisibleAfter, recordEvidence, type VisibleEvidenceFilter } from './evidence.ts';
 
 let store: TestStore;
 let fleet: Fleet;
@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-async function readAll(filter: StreamFilter, limit: number) {
+async function readAll(filter: VisibleEvidenceFilter, limit: number) {
   const owners: string[] = [];
   const seenRounds: unknown[] = [];
   let pages = 0;

@@ -103,7 +103,7 @@ export async function chooseTargets(
 }
 
 /** A range of target ordinals. Canaries have the lowest ordinals. */
-export interface Span {
+export interface TargetRange {
   after: number;
   through: number;
 }
@@ -117,13 +117,13 @@ export interface Tally {
 }
 
 const lastOrdinal = 2 ** 31 - 1;
-const allTargets: Span = { after: 0, through: lastOrdinal };
+const allTargets: TargetRange = { after: 0, through: lastOrdinal };
 
 /**
  * Returns the range of the canaries: the first targets that were or will be acted on. A target that
  * ended without an action proves nothing, so the next one takes its place.
  */
-export async function findCanaries(db: Queryable, workflow_id: WorkflowId, canaryCount: number): Promise<Span> {
+export async function findCanaries(db: Queryable, workflow_id: WorkflowId, canaryCount: number): Promise<TargetRange> {
   const [last] = await db.query<{ ordinal: number }>(
     `select ordinal
      from recovery_targets
@@ -138,9 +138,13 @@ export async function findCanaries(db: Queryable, workflow_id: WorkflowId, canar
 }
 
 /** Returns the range of all targets after the canaries. */
-export const spanAfter = ({ through }: Span): Span => ({ after: through, through: lastOrdinal });
+export const rangeAfter = ({ through }: TargetRange): TargetRange => ({ after: through, through: lastOrdinal });
 
-export async function countTargets(db: Queryable, workflow_id: WorkflowId, span: Span = allTargets): Promise<Tally> {
+export async function countTargets(
+  db: Queryable,
+  workflow_id: WorkflowId,
+  range: TargetRange = allTargets,
+): Promise<Tally> {
   return single(
     await db.query<Tally>(
       `select
@@ -153,7 +157,7 @@ export async function countTargets(db: Queryable, workflow_id: WorkflowId, span:
        where workflow_id = $1
          and ordinal > $2
          and ordinal <= $3`,
-      [workflow_id, span.after, span.through],
+      [workflow_id, range.after, range.through],
     ),
   );
 }
@@ -233,7 +237,7 @@ export async function findNextTarget(
   db: Queryable,
   workflow_id: WorkflowId,
   action: BulkActionName,
-  span: Span,
+  range: TargetRange,
 ): Promise<JudgedTarget | undefined> {
   const [row] = await db.query<JudgedTarget>(
     `${judgedTargets(action)}
@@ -243,7 +247,7 @@ export async function findNextTarget(
        and target.ordinal <= $3
      order by target.ordinal
      limit 1`,
-    [workflow_id, span.after, span.through],
+    [workflow_id, range.after, range.through],
   );
   return row;
 }

@@ -73,7 +73,7 @@ export async function listOtherAddresses(db: Queryable, id: ReplicaId, now: Date
  * Returns the end of the former lease, or undefined if this replica was declared dead and must stop
  * serving.
  */
-export async function renewLease(db: Queryable, id: ReplicaId, lease_until: Date): Promise<Date | undefined> {
+export async function renewReplicaLease(db: Queryable, id: ReplicaId, lease_until: Date): Promise<Date | undefined> {
   const [former] = await db.query<{ lease_until: Date }>(
     `update replicas replica set lease_until = $2
      from replicas former

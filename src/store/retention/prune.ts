@@ -8,7 +8,7 @@ import { keptSeconds, type RetentionSeconds } from '../../lifecycle/limits/reten
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import { type Database, StoreUnavailable, type Transaction } from '../pg/database.ts';
 import { maxRows, pruneSmallSql, type SmallTable, smallTables } from './small-tables.ts';
-import { pageSize, type Walk, walks } from './walks.ts';
+import { pageSize, type RetentionWalk, walks } from './walks.ts';
 
 /**
  * A deleted node or allocation. For an allocation, `node_id` is null. For a node, `allocation_id`
@@ -42,8 +42,8 @@ export interface Pruner {
 const nouns = { 'allocation.pruned': 'allocation', 'node.pruned': 'machine' } as const;
 
 function toFact(
-  kind: NonNullable<Walk['fact']>,
-  retention: Walk['class'],
+  kind: NonNullable<RetentionWalk['fact']>,
+  retention: RetentionWalk['class'],
   row: PrunedRow,
   keep_seconds: number,
   now: Date,
@@ -61,7 +61,13 @@ function toFact(
   };
 }
 
-async function prunePage(tx: Transaction, walk: Walk, ids: string[], keep_seconds: number, now: Date): Promise<number> {
+async function prunePage(
+  tx: Transaction,
+  walk: RetentionWalk,
+  ids: string[],
+  keep_seconds: number,
+  now: Date,
+): Promise<number> {
   const { fact } = walk;
   const rows = await tx.query<PrunedRow>(walk.prune, [ids, secondsLater(now, -keep_seconds)]);
   if (fact)
@@ -74,14 +80,14 @@ async function prunePage(tx: Transaction, walk: Walk, ids: string[], keep_second
 
 /** Remembers where each walk is, so that a pass does not read again the rows that stay. */
 export function createPruner(db: Database): Pruner {
-  const cursors = new Map<Walk, string>();
+  const cursors = new Map<RetentionWalk, string>();
   /**
    * Walks that reached their end without a deletion. They wait for the others, because if walks
    * restarted one by one, one would always be in the middle, and no pass would be the last.
    */
-  const resting = new Set<Walk>();
+  const resting = new Set<RetentionWalk>();
 
-  const pruneNextPage = async (walk: Walk, keep: RetentionSeconds, now: Date): Promise<Batch> => {
+  const pruneNextPage = async (walk: RetentionWalk, keep: RetentionSeconds, now: Date): Promise<Batch> => {
     const keep_seconds = keptSeconds(walk.class, keep);
     const bound = firstIdAt(walk.id_kind, secondsLater(now, -keep_seconds));
     const page = await db.query<{ id: string }>(walk.page, [cursors.get(walk) ?? '', bound]);

@@ -13,7 +13,7 @@ export const pageSize = 500;
 /** One instance may have thousands of log chunks, so a batch is limited by these. */
 export const maxChunks = 2_000;
 
-export interface Walk {
+export interface RetentionWalk {
   class: TimedClass;
   /** The ids of this kind sort by time, so the page ends where all ids are too young. */
   id_kind: IdKind;
@@ -39,7 +39,7 @@ const pageSql = (table: string, key: string, mayHaveEnded = 'true') => `
 
 const isOpen = (operation: string) => `${operation}.status in ('queued', 'running', 'cancelling')`;
 
-const tasks: Walk = {
+const tasks: RetentionWalk = {
   class: 'tasks',
   id_kind: 'task',
   page: pageSql('tasks', 'task_id'),
@@ -71,7 +71,7 @@ const isPresent = (instance: string) => `
       and live.node_instance_id = ${instance}.node_instance_id
       and live.status <> 'retired')`;
 
-const logs: Walk = {
+const logs: RetentionWalk = {
   class: 'logs',
   id_kind: 'instance',
   page: endedInstances,
@@ -103,7 +103,7 @@ const logs: Walk = {
     returning 1`,
 };
 
-const operations: Walk = {
+const operations: RetentionWalk = {
   class: 'operations',
   id_kind: 'workflow',
   // By status, because the index begins with it.
@@ -168,7 +168,7 @@ const operations: Walk = {
     returning 1`,
 };
 
-const allocations: Walk = {
+const allocations: RetentionWalk = {
   class: 'allocations',
   id_kind: 'allocation',
   page: pageSql('allocations', 'allocation_id', `status = 'released'`),
@@ -236,7 +236,7 @@ const mayReturn = (instance: string) => `(
   coalesce(${instance}.credential_hash, ${instance}.next_credential_hash) is not null
   and not ${isProvenAbsent(`${instance}.node_instance_id`)})`;
 
-const instances: Walk = {
+const instances: RetentionWalk = {
   class: 'nodes',
   id_kind: 'instance',
   page: endedInstances,
@@ -282,7 +282,7 @@ const instances: Walk = {
     returning 1`,
 };
 
-const nodes: Walk = {
+const nodes: RetentionWalk = {
   class: 'nodes',
   id_kind: 'node',
   page: pageSql('nodes', 'node_id', `status = 'retired'`),
@@ -337,7 +337,7 @@ const nodes: Walk = {
       ended.correlation_id, ended.ended_at`,
 };
 
-const bootSamples: Walk = {
+const bootSamples: RetentionWalk = {
   class: 'boots',
   id_kind: 'instance',
   page: `
@@ -355,4 +355,4 @@ const bootSamples: Walk = {
 };
 
 /** In an order that foreign keys allow. */
-export const walks: readonly Walk[] = [tasks, logs, operations, allocations, instances, nodes, bootSamples];
+export const walks: readonly RetentionWalk[] = [tasks, logs, operations, allocations, instances, nodes, bootSamples];

@@ -1,4 +1,7 @@
-/** Reads since when nodes are fenced and releases failed, so that metrics show stuck ones. */
+/**
+ * Reads how many nodes are failed, draining, cleaning or quarantined, how many releases failed, and
+ * since when, so that metrics show stuck ones.
+ */
 import type { Queryable } from '../pg/database.ts';
 
 export interface FencedAge {

@@ -11,7 +11,7 @@ import {
   listUnfinishedReplicas,
   type ReplicaRow,
   renewEverySeconds,
-  renewLease,
+  renewReplicaLease,
 } from '../../store/operations/replicas.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
@@ -56,7 +56,7 @@ export function replicaTakeover(services: SweepServices): Sweep {
     async run(now) {
       const { db, executor, engine } = services;
       const lease_until = secondsLater(now, leaseSeconds);
-      const formerLease = await renewLease(db, executor.replica_id, lease_until);
+      const formerLease = await renewReplicaLease(db, executor.replica_id, lease_until);
       if (!formerLease) {
         const error = new Error('another replica declared this one dead and continues its operations');
         services.onDeclaredDead(error);

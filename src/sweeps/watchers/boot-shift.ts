@@ -5,7 +5,7 @@
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { findShift, type Shift } from '../../lifecycle/boots/boot-shift.ts';
-import { buildShiftSides, type RecordedBoot } from '../../lifecycle/boots/shift-finding.ts';
+import { buildShiftSides, type ComparedBoot } from '../../lifecycle/boots/shift-finding.ts';
 import {
   type BootedPool,
   bootSubject,
@@ -47,7 +47,7 @@ interface Changes {
   ended: EndedFinding[];
 }
 
-const needsUpdate = ({ ours, theirs }: FindingRow, { slower }: Shift<RecordedBoot>, budget_seconds: number): boolean =>
+const needsUpdate = ({ ours, theirs }: FindingRow, { slower }: Shift<ComparedBoot>, budget_seconds: number): boolean =>
   slower.length >= updateFactor * Number(theirs.boots) || ours.budget_seconds !== budget_seconds;
 
 const sinceOf = ({ theirs }: FindingRow): Date => moment(Date.parse(String(theirs.since)));
@@ -63,7 +63,7 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
       ? `this pace has lasted ${Math.round(environment.boot_shift.usual_after_seconds / 86_400)} days and is now the usual one`
       : 'boots are as fast as before again';
 
-  async function describe(booted: BootedPool, shift: Shift<RecordedBoot>): Promise<Disagreement> {
+  async function describe(booted: BootedPool, shift: Shift<ComparedBoot>): Promise<Disagreement> {
     const near = [...shift.former.slice(-maxStagedBoots), ...shift.slower.slice(-maxStagedBoots)];
     const stages = await readStagesOfBoots(
       db,
@@ -83,7 +83,7 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     };
   }
 
-  async function judge(booted: BootedPool, all: RecordedBoot[], known: FindingRow | undefined, now: Date) {
+  async function judge(booted: BootedPool, all: ComparedBoot[], known: FindingRow | undefined, now: Date) {
     const isAccepted = known?.status === 'accepted';
     // Accepting a finding makes its pace the usual one, so only boots since its shift are compared.
     const boots = known && isAccepted ? all.filter(({ started_at }) => started_at >= sinceOf(known)) : all;

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { agentBench } from '../../../src/agent/testing/agent-process.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/telemetry/log.ts';
-import { defaultLimits } from '../../../src/relay/batcher.ts';
+import { defaultBatcherLimits } from '../../../src/relay/batcher.ts';
 import { type Relay, startRelay } from '../../../src/relay/relay.ts';
 import { until } from '../../support/until.ts';
 import { callRoute, expectProblem, send } from '../support/calls.ts';
@@ -74,7 +74,7 @@ const options = {
   log_level: '',
 };
 
-async function startRelayWith(token: string | null, max_wait_ms = defaultLimits.max_wait_ms): Promise<Relay> {
+async function startRelayWith(token: string | null, max_wait_ms = defaultBatcherLimits.max_wait_ms): Promise<Relay> {
   const destination = {
     write(line: string) {
       logText += line;
@@ -85,7 +85,7 @@ async function startRelayWith(token: string | null, max_wait_ms = defaultLimits.
     {
       clock: systemClock,
       log: createLog({ level: 'trace', destination }),
-      limits: { ...defaultLimits, max_wait_ms },
+      limits: { ...defaultBatcherLimits, max_wait_ms },
     },
   );
 }

@@ -10,7 +10,7 @@ import { engineListener } from '../../../src/operations/runtime/engine-listener.
 import { isRevoked } from '../../../src/store/agents/instances.ts';
 import { createHeartbeatBuffer, type HeartbeatBuffer } from '../../../src/store/heartbeats/heartbeat-buffer.ts';
 import { type Installation, openInstallation } from '../../../src/store/keys/installation.ts';
-import { endReplica, registerReplica, renewLease } from '../../../src/store/operations/replicas.ts';
+import { endReplica, registerReplica, renewReplicaLease } from '../../../src/store/operations/replicas.ts';
 import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
 import { createJoinToken } from '../../../src/store/rows/tokens.ts';
 import { publishStoredThrough } from '../../../src/store/supervision/ingest-gaps.ts';
@@ -148,7 +148,7 @@ export async function openSequenceFixture(sequences: readonly Sequence[]): Promi
   });
   const publish = async ({ services }: Replica, patience_seconds: number) => {
     const { replica_id } = services.executor;
-    await renewLease(db, replica_id, secondsLater(now(clock), leaseSeconds));
+    await renewReplicaLease(db, replica_id, secondsLater(now(clock), leaseSeconds));
     await publishStoredThrough(db, { replica_id, flushed_through: now(clock) }, patience_seconds, now(clock));
   };
   return {

@@ -1,14 +1,14 @@
 /** How many machines differ from their restored rows, by kind, with the meaning and the remedy. */
 import {
-  type DifferenceKind,
   differenceCatalogue,
-  differenceKinds,
+  type RestoredDifferenceKind,
+  restoredDifferenceKinds,
 } from '../../../../src/lifecycle/findings/restored-differences.ts';
 import styles from './DifferenceKinds.module.css';
 
-export const DifferenceKinds = ({ counts }: { counts: Record<DifferenceKind, number> }) => (
+export const DifferenceKinds = ({ counts }: { counts: Record<RestoredDifferenceKind, number> }) => (
   <ul className={styles.kinds}>
-    {differenceKinds
+    {restoredDifferenceKinds
       .filter((kind) => counts[kind] > 0)
       .map((kind) => {
         const { title, means, remedy } = differenceCatalogue[kind];

@@ -3,7 +3,7 @@ import { Button } from '@mantine/core';
 import { IconShieldCheck } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { differenceKinds } from '../../../../src/lifecycle/findings/restored-differences.ts';
+import { restoredDifferenceKinds } from '../../../../src/lifecycle/findings/restored-differences.ts';
 import { comparisonMs, differencesQuery, restorationQuery } from '../../api/queries/restoration.ts';
 import { mayOperate, useSession } from '../../api/session.ts';
 import columns from '../../ui/layout/Columns.module.css';
@@ -76,7 +76,7 @@ interface Props {
 function Differences({ restoration: { differences, inspected_at }, isObserving }: Props) {
   const list = useInfiniteQuery({ ...differencesQuery, refetchInterval: isObserving && comparisonMs });
   const rows = list.data?.pages.flatMap((page) => page.items);
-  if (differenceKinds.every((kind) => differences[kind] === 0))
+  if (restoredDifferenceKinds.every((kind) => differences[kind] === 0))
     return (
       <Panel>
         <Empty icon={IconShieldCheck} title={isObserving ? 'No machine differs from its row' : 'Nothing to compare'}>

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { RestorationState } from '../../../contract/supervision/restoration.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
-import { differenceColumns, restorationLines } from '../../render/supervision/restoration.ts';
+import { restorationColumns, restorationLines } from '../../render/supervision/restoration.ts';
 import { renderContext } from '../../render/text/hints.ts';
 import { formatCount } from '../../render/text/text.ts';
 import { limitOption } from '../../terminal/option-values.ts';
@@ -33,7 +33,7 @@ const makeList = (cli: Cli) =>
           limit,
         );
         printListing(session, differences, {
-          columns: differenceColumns,
+          columns: restorationColumns,
           empty: 'No machine differs from its row.',
           summary: (rows) => formatCount(rows.length, 'machine'),
           has_limit: true,

@@ -1,12 +1,12 @@
 /** Renders a restoration: its state, and the machines that differ from the restored rows. */
 import type { RestorationDifference, RestorationState } from '../../../contract/supervision/restoration.ts';
-import { differenceCatalogue, differenceKinds } from '../../../lifecycle/findings/restored-differences.ts';
+import { differenceCatalogue, restoredDifferenceKinds } from '../../../lifecycle/findings/restored-differences.ts';
 import { formatMoment } from '../text/duration.ts';
 import type { RenderContext } from '../text/hints.ts';
 import { type Column, renderFacts } from '../text/table.ts';
 import { formatCount, wrap } from '../text/text.ts';
 
-export const differenceColumns: Column<RestorationDifference>[] = [
+export const restorationColumns: Column<RestorationDifference>[] = [
   { title: 'DIFFERENCE', value: ({ kind }) => differenceCatalogue[kind].title },
   { title: 'MACHINE', value: ({ subject }) => subject },
   { title: 'SEEN', value: ({ seen }) => seen, drop: 6 },
@@ -28,7 +28,7 @@ export function restorationLines({ observing, newest }: RestorationState, contex
     ],
     context,
   );
-  const differing = differenceKinds.filter((kind) => newest.differences[kind] > 0);
+  const differing = restoredDifferenceKinds.filter((kind) => newest.differences[kind] > 0);
   const lines = differing.flatMap((kind) => {
     const { title, means, remedy } = differenceCatalogue[kind];
     const heading = `${paint('strong', title)}: ${formatCount(newest.differences[kind], 'machine')}`;

@@ -113,14 +113,14 @@ export const readSecretsByPool = (db: Queryable): Promise<{ pool: string; secret
      group by pool.name`,
   );
 
-export interface Rotation {
+export interface SecretRotation {
   rotated: number;
   /** The secrets that stay as they were, because this server cannot decrypt them. */
   unreadable: string[];
 }
 
 /** Encrypts all secrets again with the current key. */
-export async function rotateSecrets(tx: Transaction, ring: KeyRing): Promise<Rotation> {
+export async function rotateSecrets(tx: Transaction, ring: KeyRing): Promise<SecretRotation> {
   const rows = await tx.query<SecretRow>(`select ${columns} from secrets order by name for update`);
   const { kid } = ring.current;
   const unreadable: string[] = [];

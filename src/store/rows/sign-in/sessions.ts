@@ -18,7 +18,7 @@ const sessionPrefix = 'sws';
 export const maxSessionsPerToken = 100;
 const maxUserAgentLength = 256;
 
-export interface SessionRow {
+export interface ConsoleSessionRow {
   session_id: string;
   token_id: string;
   created_at: Date;
@@ -138,7 +138,7 @@ export interface SessionQuery {
   idleCutoff: Date;
 }
 
-export interface ListedSession extends SessionRow, Pick<TokenRow, 'name' | 'role' | 'tenant'> {}
+export interface ListedSession extends ConsoleSessionRow, Pick<TokenRow, 'name' | 'role' | 'tenant'> {}
 
 /** Lists live sessions, up to one more than the limit, so that the caller knows if more follow. */
 export async function listSessions(db: Queryable, query: SessionQuery): Promise<ListedSession[]> {
