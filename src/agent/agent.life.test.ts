@@ -303,7 +303,7 @@ describe('a running agent', () => {
     server.interval_seconds = 0.5;
     const before = beatsAt.length;
     const intervals = 4;
-    await until(() => beatsAt.length > before + 1 + intervals, 'more beats');
+    await until(() => beatsAt.length > before + 1 + intervals, 'more heartbeats');
     // The first heartbeat after the change was still due by the old interval, so it is left out.
     // Jitter makes a pause up to a tenth shorter, and the first heartbeat may arrive late.
     const [first = 0, last = 0] = [beatsAt[before + 1], beatsAt[before + 1 + intervals]];
@@ -322,7 +322,7 @@ describe('a running agent', () => {
     });
     await until(() => shedAt > 0, 'a shed beat');
     const before = server.beats.length;
-    await until(() => server.beats.length > before, 'the next beat');
+    await until(() => server.beats.length > before, 'the next heartbeat');
     expect(systemClock.monotonicMs() - shedAt).toBeGreaterThanOrEqual(retry_after_seconds * 1000);
   });
 });

@@ -139,7 +139,7 @@ test('does not retry forever if the server refuses every line', async () => {
   await until(() => server.beats.length > 8, 'some beats');
   const before = calls;
   const beats = server.beats.length;
-  await until(() => server.beats.length > beats + 3, 'more beats');
+  await until(() => server.beats.length > beats + 3, 'more heartbeats');
   expect(calls - before).toBeLessThan(5);
 });
 

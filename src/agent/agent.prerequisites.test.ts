@@ -77,7 +77,7 @@ const readReports = () =>
 const waitForReports = (...expected: string[]) =>
   until(() => readReports().join('; ') === expected.join('; '), `reported: ${expected.join('; ')}`);
 const waitForBeatNaming = (name: string) =>
-  until(() => server.beats.at(-1)?.message?.includes(name) ?? false, `a beat that names ${name}`);
+  until(() => server.beats.at(-1)?.message?.includes(name) ?? false, `a heartbeat that names ${name}`);
 
 describe('prerequisites from the registration reply', () => {
   test('are checked before the command runs, and are reported', async () => {
@@ -163,7 +163,7 @@ describe('prerequisites from the registration reply', () => {
     startAgent();
     await waitUntilReady();
     const before = server.beats.length;
-    await until(() => server.beats.length > before + 2, 'more beats');
+    await until(() => server.beats.length > before + 2, 'more heartbeats');
     expect(refused).toBe(1);
   });
 
@@ -265,7 +265,7 @@ describe('a later start', () => {
     startAgent();
     await waitForBeatNaming('disk');
     const before = server.beats.length;
-    await until(() => server.beats.length > before + 2, 'more beats');
+    await until(() => server.beats.length > before + 2, 'more heartbeats');
     expect(existsSync(filePath('started'))).toBe(false);
     createFile('disk');
     await until(() => existsSync(filePath('started')), 'the command');
@@ -277,7 +277,7 @@ describe('a later start', () => {
     startAgent();
     await waitUntilReady();
     const before = server.beats.length;
-    await until(() => server.beats.length > before + 2, 'more beats');
+    await until(() => server.beats.length > before + 2, 'more heartbeats');
     expect(server.stages).toHaveLength(stages);
   });
 });

@@ -176,7 +176,7 @@ describe('boot stages of a machine whose clock is wrong', () => {
     startAgent({ command: ['/bin/sleep', '60'] });
     await until(() => refused > 0, 'a refusal');
     const before = server.beats.length;
-    await until(() => server.beats.length > before + 3, 'more beats');
+    await until(() => server.beats.length > before + 3, 'more heartbeats');
     expect(refused).toBe(1);
   });
 });

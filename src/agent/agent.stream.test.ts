@@ -32,7 +32,7 @@ test('heartbeats, tasks and the last report use only the stream', async () => {
   const seen = server.streamedBeats.length;
   const task_id = server.queue('ping', {});
   await until(() => server.results.get(task_id)?.status === 'succeeded', 'the task to be answered');
-  await until(() => server.streamedBeats.length > seen + 3, 'more beats');
+  await until(() => server.streamedBeats.length > seen + 3, 'more heartbeats');
   expect(countHttpBeats()).toBe(before);
   agent.kill('SIGTERM');
   expect((await agent.exit).code).toBe(0);

@@ -42,7 +42,7 @@ export const existsError = (path: string): BackupRefused =>
     remedy: 'Name another file or a directory with --to.',
   });
 
-/** The storage failed, or cannot be used so. */
+/** The storage failed, or refused the request. */
 export class StorageError extends Error {
   override name = 'StorageError';
   readonly code: string;

@@ -85,7 +85,7 @@ async function beatWithGaps(context: ScenarioContext, machine: Machine, run: Run
     await pause(systemClock, (noticed ? 2 : 1) * interval_seconds * 1000, run.over);
     if (run.over.aborted) return;
     await machine.beat();
-    expect(await readChangesSinceReady(context, machine), 'changes of a machine that missed one beat').toEqual([]);
+    expect(await readChangesSinceReady(context, machine), 'changes of a machine that missed one heartbeat').toEqual([]);
     if (noticed) missed++;
   }
 }
@@ -118,7 +118,7 @@ scenario({
     {
       broken: 'a stale time that ignores the assigned interval',
       around: whileBroken(brokenParts, { effectiveStaleSeconds: (stale_after_seconds) => stale_after_seconds }),
-      fails: /changes of a machine that missed one beat/,
+      fails: /changes of a machine that missed one heartbeat/,
     },
   ],
 });

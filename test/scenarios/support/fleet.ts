@@ -30,7 +30,7 @@ export async function sendBeats(url: string, credentials: readonly string[], sta
       .slice(from, from + maxBatch)
       .map((credential) => ({ credential, ...(status && { status }) }));
     const answer = await callRoute(url, 'agent-heartbeats', { body: { beats } });
-    if (answer.status !== 200) throw new Error(`the beats were refused: ${answer.status} ${answer.text}`);
+    if (answer.status !== 200) throw new Error(`the heartbeats were refused: ${answer.status} ${answer.text}`);
   }
 }
 
