@@ -1,6 +1,6 @@
 /** Tests `slipway admin reset-token` as people run it on the host of a server. */
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { lstat, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -78,6 +78,20 @@ test('revokes a live token that it replaces, and no other', () =>
     expect((await findTokenBySecret(db, former))?.revoked_at).not.toBeNull();
     for (const output of [alone.stdout, stdout])
       expect((await findTokenBySecret(db, printedToken(output)))?.revoked_at).toBeNull();
+  }));
+
+test('replaces a planted link, and does not write where it leads', () =>
+  withDatabase(async (db, url) => {
+    await start(db);
+    const victim = join(folder, 'victim');
+    await writeFile(victim, 'unchanged');
+    await rm(adminTokenPath(folder));
+    await symlink(victim, adminTokenPath(folder));
+    const { stdout, status } = admin(['reset-token', '--database-url', url, '--data-dir', folder]);
+    expect(status).toBe(0);
+    expect(await readFile(victim, 'utf8')).toBe('unchanged');
+    expect(await readFileToken()).toBe(printedToken(stdout));
+    expect((await lstat(adminTokenPath(folder))).isFile()).toBe(true);
   }));
 
 test('says why it cannot, and exits with 2', async () => {

@@ -1,5 +1,5 @@
 /** Creates a new admin token on the host, for people who have none that is accepted. */
-import { chmod, chown, readFile, stat, writeFile } from 'node:fs/promises';
+import { open, readFile, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, now } from '../../base/clock.ts';
 import { newSecret } from '../../base/credentials/random-secret.ts';
@@ -22,12 +22,22 @@ const readText = async (path: string): Promise<string | null> => {
   return text.trim() || null;
 };
 
-/** A server with another account than the one that runs the reset must be able to read the file. */
+/**
+ * The server may have another account than the reset, and must be able to read the file. That
+ * account may write in the directory, so the file is created anew: root must not follow a planted
+ * link.
+ */
 async function writeForServer(data_dir: string, path: string, text: string): Promise<void> {
-  await writeFile(path, `${text}\n`, { mode: 0o600 });
-  await chmod(path, 0o600);
   const { uid, gid } = await stat(data_dir);
-  if (process.getuid?.() === 0) await chown(path, uid, gid);
+  const draft = `${path}.${newSecret('draft')}`;
+  const file = await open(draft, 'wx', 0o600);
+  try {
+    await file.writeFile(`${text}\n`);
+    if (process.getuid?.() === 0) await file.chown(uid, gid);
+  } finally {
+    await file.close();
+  }
+  await rename(draft, path);
 }
 
 /**

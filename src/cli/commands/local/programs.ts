@@ -39,7 +39,6 @@ export const makeUpgrade = separateProgram(
 export const makeAdmin = separateProgram(
   'admin',
   'Create a new admin token on the host of the server, if none is accepted any more; slipway admin --help shows its flags.',
-  'src/server/admin.ts',
 );
 export const makeBackup = separateProgram(
   'backup',
