@@ -5,12 +5,13 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { chmod, chown, cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, chown, cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
+import { pause, systemClock } from '../../src/base/clock.ts';
 import { ensureUnprivilegedAccount, runsAsRoot } from '../../src/store/pg/embedded/account.ts';
 import { findBinaries } from '../../src/store/pg/embedded/binaries.ts';
 import { freePort } from './free-port.ts';
@@ -40,6 +41,8 @@ export interface ReplicatedOptions {
   programs?: string;
   /** Commits wait for the standby, once it streams. */
   isSynchronous?: boolean;
+  /** The standby streams through this process, so that `lag` can delay it. */
+  canLag?: boolean;
 }
 
 export interface ReplicatedPostgres {
@@ -50,8 +53,14 @@ export interface ReplicatedPostgres {
   /** Connects to the primary without the address. */
   primaryUrl(): string;
   addStandby(): Promise<void>;
-  /** Waits until the standby has every commit. */
+  /** Waits until the standby has every commit that was made before this call. */
   catchUp(): Promise<void>;
+  /**
+   * From now on, the standby receives everything this much later. What is on its way when the
+   * primary dies is lost. `recovery_min_apply_delay` would only delay the replay: a promotion
+   * replays everything that was received.
+   */
+  lag(ms: number): void;
   /** The standby receives nothing more. */
   cutOff(): Promise<void>;
   killPrimary(): Promise<void>;
@@ -65,22 +74,36 @@ export interface ReplicatedPostgres {
 /** Processes of a killed server may still write for a moment. */
 const remove = (path: string) => rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 
-/** Forwards each connection to the port that `target` returns. */
-async function openAddress(target: () => number) {
+/** Writes each chunk `delayMs` after it was read, in the same order. */
+function pipeLater(from: Socket, into: Socket, delayMs: () => number): void {
+  let written = Promise.resolve();
+  from.on('data', (chunk: Buffer) => {
+    const dueMs = systemClock.monotonicMs() + delayMs();
+    written = written.then(async () => {
+      await pause(systemClock, dueMs - systemClock.monotonicMs());
+      if (!into.destroyed) into.write(chunk);
+    });
+  });
+}
+
+/** Forwards each connection to the port that `target` returns. Answers can be delayed. */
+async function openAddress(target: () => number, delayMs?: () => number) {
   const sockets = new Set<Socket>();
-  const forward = (from: Socket, into: Socket) => {
+  const watch = (from: Socket, into: Socket) => {
     sockets.add(from);
     from.on('error', () => {});
     from.on('close', () => {
       sockets.delete(from);
       into.destroy();
     });
-    from.pipe(into);
   };
   const server = createServer((near) => {
     const far = connect(target(), '127.0.0.1');
-    forward(near, far);
-    forward(far, near);
+    watch(near, far);
+    watch(far, near);
+    near.pipe(far);
+    if (delayMs) pipeLater(far, near, delayMs);
+    else far.pipe(near);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -142,9 +165,11 @@ export async function replicatedPostgres(options: ReplicatedOptions = {}): Promi
     await exited;
   }
 
+  const sourceOn = (port: number) => `host=127.0.0.1 port=${port} user=owner`;
+
   /** Uses pg_basebackup, as an operator would, if the programs include it. */
   async function copyPrimary(data: string): Promise<void> {
-    const source = `host=127.0.0.1 port=${primary.port} user=owner`;
+    const source = sourceOn(primary.port);
     const baseBackup = join(programs, 'bin/pg_basebackup');
     if (existsSync(baseBackup)) {
       const args = ['-D', data, '-d', source, '--checkpoint=fast', '--write-recovery-conf', '--no-sync'];
@@ -187,6 +212,13 @@ export async function replicatedPostgres(options: ReplicatedOptions = {}): Promi
   let standby: Instance | undefined;
   let formerPrimary: Instance | undefined;
   const address = await openAddress(() => primary.port);
+  let lagMs = 0;
+  const replication = options.canLag
+    ? await openAddress(
+        () => primary.port,
+        () => lagMs,
+      )
+    : undefined;
   const mustHaveStandby = (): Instance => {
     if (!standby) throw new Error('there is no standby');
     return standby;
@@ -211,19 +243,28 @@ export async function replicatedPostgres(options: ReplicatedOptions = {}): Promi
     primaryUrl: () => urlOf(primary.port),
     async addStandby() {
       if (formerPrimary) await remove(formerPrimary.data);
+      lagMs = 0;
       const data = join(directory, `data-${++copies}`);
       await copyPrimary(data);
+      // The last line counts.
+      if (replication)
+        await appendFile(join(data, 'postgresql.auto.conf'), `primary_conninfo = '${sourceOn(replication.port)}'\n`);
       standby = await start(data, primary.port === ports[0] ? ports[1] : ports[0]);
       if (options.isSynchronous) await waitForCommits();
     },
-    catchUp: () =>
-      until('the standby to catch up', async () => {
+    async catchUp() {
+      const [end] = await query<{ lsn: string }>(primary.port, 'select pg_current_wal_lsn() as lsn');
+      await until('the standby to catch up', async () => {
         const [row] = await query<{ is_current: boolean }>(
           primary.port,
-          'select bool_or(replay_lsn >= pg_current_wal_lsn()) as is_current from pg_stat_replication',
+          `select bool_or(replay_lsn >= '${end?.lsn}') as is_current from pg_stat_replication`,
         );
         return row?.is_current;
-      }).then(() => {}),
+      });
+    },
+    lag(ms) {
+      lagMs = ms;
+    },
     async cutOff() {
       const { port } = mustHaveStandby();
       await query(port, `alter system set primary_conninfo = ''`);
@@ -241,6 +282,7 @@ export async function replicatedPostgres(options: ReplicatedOptions = {}): Promi
     },
     async stop() {
       address.close();
+      replication?.close();
       if (standby) await kill(standby);
       await kill(primary);
       await remove(directory);
