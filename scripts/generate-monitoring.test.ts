@@ -2,6 +2,7 @@
  * Tests the monitoring files: they are up to date, the metric table matches a server and a relay,
  * and alerts and panels use only what is in the table.
  */
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { alerts } from '../packaging/monitoring/alerts.ts';
@@ -205,10 +206,19 @@ describe('the runbook', () => {
 
   test('has one section for each alert, in the order of the table', () => {
     expect(sections.map(([, name]) => name)).toEqual(Object.keys(alerts));
-    for (const name of Object.keys(alerts))
-      expect(readPage('packaging/monitoring/prometheus-rules.yaml')).toContain(
-        `${runbookPage}#${runbookAnchor(name)}\n`,
-      );
+  });
+
+  test('is linked from each alert by an absolute address, which the documented command replaces', () => {
+    const links = (rules: string) => [...rules.matchAll(/^ +runbook_url: (.+)$/gm)].map(([, link]) => link);
+    const sections = Object.keys(alerts).map((name) => `${runbookPage}#${runbookAnchor(name)}`);
+    const rules = fromRoot('packaging/monitoring/prometheus-rules.yaml');
+    expect(links(readFileSync(rules, 'utf8')).toSorted()).toEqual(
+      sections.map((section) => `https://slipway.example/${section}`).toSorted(),
+    );
+    const [, expression = ''] = /^sed '(.+)' monitoring\/prometheus-rules.yaml/m.exec(page) ?? [];
+    expect(links(execFileSync('sed', [expression, rules], { encoding: 'utf8' })).toSorted()).toEqual(
+      sections.map((section) => `https://wiki.example/slipway/${section}`).toSorted(),
+    );
   });
 
   test.each(sections.map(([, name = '', text = '']) => [name, text]))(

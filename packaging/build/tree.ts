@@ -45,13 +45,15 @@ const copies: Record<string, string> = {
   'packaging/installed/README.md': 'README.md',
   'packaging/installed/slipway': 'bin/slipway',
   'packaging/installed/link-libraries.mjs': 'bin/link-libraries.mjs',
+  'packaging/monitoring/prometheus-rules.yaml': 'monitoring/prometheus-rules.yaml',
+  'packaging/monitoring/dashboards': 'monitoring/dashboards',
 };
 
 /** Returns the packages that the tree contains or installs. */
 export async function buildTree(tree: string): Promise<ShippedPackage[]> {
   mkdirSync(join(tree, 'bin'), { recursive: true });
   const packages = packagesOf([...(await buildPrograms(tree)), ...(await buildConsole(tree))]);
-  for (const [from, to] of Object.entries(copies)) cpSync(join(root, from), join(tree, to));
+  for (const [from, to] of Object.entries(copies)) cpSync(join(root, from), join(tree, to), { recursive: true });
   writeFileSync(join(tree, 'THIRD-PARTY-NOTICES'), noticesOf(packages));
   writeJson(join(tree, 'package.json'), packageManifest);
   writeJson(join(tree, 'npm-shrinkwrap.json'), shrinkwrap());

@@ -5,6 +5,11 @@ import { type Alert, type AlertName, alerts } from './alerts.ts';
 
 export const rulesFile = 'prometheus-rules.yaml';
 export const runbookPage = 'docs/how-to/monitoring.md';
+/**
+ * Stands for the address where the operator's people read docs/. Alertmanager needs an absolute
+ * link; the installation replaces this text (docs/how-to/monitoring.md).
+ */
+export const runbookBase = 'https://slipway.example/';
 /** The heading of an alert's section as GitHub writes it into an address. */
 export const runbookAnchor = (name: string): string => name.toLowerCase();
 
@@ -14,7 +19,7 @@ const yaml = (value: object) => header + stringify(value, { lineWidth: 0, aliasD
 const entries = Object.entries(alerts) as [AlertName, Alert][];
 const annotationsOf = (name: AlertName, { summary }: Alert) => ({
   summary,
-  runbook_url: `${runbookPage}#${runbookAnchor(name)}`,
+  runbook_url: `${runbookBase}${runbookPage}#${runbookAnchor(name)}`,
 });
 const labelsOf = ({ severity, owner }: Alert) => ({ severity, owner });
 

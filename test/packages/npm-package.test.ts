@@ -110,8 +110,14 @@ test('contains no source, no test and no path of the builder, and stays small', 
   const top = new Set(paths.map((path) => path.split('/')[1]));
   expect([...top].sort()).toEqual(
     ['CHANGELOG.md', 'LICENSE', 'README.md', 'THIRD-PARTY-NOTICES', 'bin', 'dist'].concat([
-      ...['npm-shrinkwrap.json', 'package.json', 'slipway.yaml'],
+      ...['monitoring', 'npm-shrinkwrap.json', 'package.json', 'slipway.yaml'],
     ]),
+  );
+  const dashboards = await readdir(join(root, 'packaging/monitoring/dashboards'));
+  expect(paths.filter((path) => path.startsWith('package/monitoring/') && !path.endsWith('/')).sort()).toEqual(
+    ['prometheus-rules.yaml', ...dashboards.map((name) => `dashboards/${name}`)]
+      .map((name) => `package/monitoring/${name}`)
+      .sort(),
   );
   const migrations = await readdir(join(root, 'src/store/migrations'));
   expect(paths.filter((path) => path.endsWith('.sql'))).toHaveLength(migrations.length);
