@@ -56,9 +56,9 @@ export interface ReplicatedPostgres {
   /** Waits until the standby has every commit that was made before this call. */
   catchUp(): Promise<void>;
   /**
-   * From now on, the standby receives everything this much later. What is on its way when the
-   * primary dies is lost. `recovery_min_apply_delay` would only delay the replay: a promotion
-   * replays everything that was received.
+   * From now on, the standby receives everything this much later. If the primary dies, changes on
+   * their way are lost. `recovery_min_apply_delay` would only delay the replay: a promotion replays
+   * everything that was received.
    */
   lag(ms: number): void;
   /** The standby receives nothing more. */
