@@ -217,12 +217,23 @@ export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date)
          and instance.door is null
          and instance.credential_hash is not null
          -- Before its first heartbeat an agent has the default stale time of 30 s.
-         and greatest(instance.registered_at, beat.last_seen_at, (select max(ended_at) from ingest_gaps))
-           + make_interval(secs => coalesce(beat.stale_seconds, 30))
-           -- A gap that has just ended may not be recorded yet.
-           > least($2::timestamptz, (select max(flushed_through) from replicas)) as fresh
+         and heard.at + make_interval(secs => coalesce(beat.stale_seconds, 30))
+           + coalesce(
+               (
+                 select sum(gap.ended_at - greatest(gap.started_at, heard.at))
+                 from ingest_gaps gap
+                 where gap.ended_at > heard.at
+               ),
+               interval '0'
+             )
+           -- A gap that has just ended may not be recorded yet. A longer one delays no task.
+           > least(
+               $2::timestamptz,
+               greatest((select max(flushed_through) from replicas), $2::timestamptz - interval '10 minutes')
+             ) as fresh
      from instances instance
      left join heartbeats beat on beat.node_instance_id = instance.node_instance_id
+     cross join lateral (select greatest(instance.registered_at, beat.last_seen_at) as at) heard
      where instance.node_instance_id = $1`,
     [id, now],
     { prepared: true },

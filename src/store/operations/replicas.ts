@@ -69,21 +69,16 @@ export async function listOtherAddresses(db: Queryable, id: ReplicaId, now: Date
   return rows.map((row) => row.address);
 }
 
-/**
- * Returns the end of the former lease, or undefined if this replica was declared dead and must stop
- * serving.
- */
-export async function renewReplicaLease(db: Queryable, id: ReplicaId, lease_until: Date): Promise<Date | undefined> {
-  const [former] = await db.query<{ lease_until: Date }>(
-    `update replicas replica set lease_until = $2
-     from replicas former
-     where former.replica_id = replica.replica_id
-       and replica.replica_id = $1
-       and replica.ended_at is null
-     returning former.lease_until`,
+/** Returns false if this replica was declared dead and must stop serving. */
+export async function renewReplicaLease(db: Queryable, id: ReplicaId, lease_until: Date): Promise<boolean> {
+  const rows = await db.query(
+    `update replicas set lease_until = $2
+     where replica_id = $1
+       and ended_at is null
+     returning replica_id`,
     [id, lease_until],
   );
-  return former?.lease_until;
+  return rows.length > 0;
 }
 
 export async function listUnfinishedReplicas(db: Queryable): Promise<ReplicaRow[]> {

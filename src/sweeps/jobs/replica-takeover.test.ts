@@ -24,11 +24,11 @@ test('after a restore dead replicas are declared dead, and their operations wait
     isProcessAlive: () => true,
   });
   expect(runsAfterRestore).toBe(true);
-  expect(await run(fixture.at(1))).toEqual({ decided: 0 });
+  for (const seconds of [1, 4, 7, 10, 13]) expect(await run(fixture.at(seconds))).toEqual({ decided: 0 });
   expect(recover).not.toHaveBeenCalled();
   expect((await listUnfinishedReplicas(fixture.db)).map(({ replica_id }) => replica_id)).toEqual(['rep_test']);
   isOpen = false;
-  expect(await run(fixture.at(2))).toEqual({ decided: 1 });
+  expect(await run(fixture.at(16))).toEqual({ decided: 1 });
   expect(recover).toHaveBeenCalledExactlyOnceWith(['rep_before']);
 });
 
@@ -46,16 +46,16 @@ test('after a jump of the clock an expired lease is no sign of death, but a miss
     isProcessAlive: () => isAlive,
   });
   const listNames = async () => (await listUnfinishedReplicas(fixture.db)).map(({ replica_id }) => replica_id);
-  await run(fixture.at(1));
+  for (const seconds of [1, 4, 7, 10, 13]) await run(fixture.at(seconds));
   expect((await listNames()).sort()).toEqual(['rep_other', 'rep_test']);
   isAlive = false;
-  await run(fixture.at(2));
+  await run(fixture.at(14));
   expect(await listNames()).toEqual(['rep_test']);
 
   isAlive = true;
   isClockSettled = true;
   await fixture.markStored(fixture.at(-3600), 'rep_third');
-  await run(fixture.at(3));
+  for (const seconds of [17, 20, 23, 26, 29]) await run(fixture.at(seconds));
   expect(await listNames()).toEqual(['rep_test']);
 });
 
@@ -75,31 +75,50 @@ describe('an expired lease is no sign of death until its holder could renew it',
     for (const id of both) await fixture.markStored(fixture.at(0), id);
   });
 
+  /** Runs at these seconds, and returns which replicas are not dead then. */
+  const namesAfter = async ({ run }: { run: (now: Date) => Promise<unknown> }, ...seconds: number[]) => {
+    for (const each of seconds) await run(fixture.at(each));
+    return listNames();
+  };
+
+  test('a replica that renews its lease no more is dead after five runs', async () => {
+    const sweep = takeover();
+    await setLease('rep_other', 10);
+    expect(await namesAfter(sweep, 1, 4, 7, 10)).toEqual(both);
+    expect(await namesAfter(sweep, 13)).toEqual(['rep_test']);
+  });
+
   test('after the store was away', async () => {
-    const { run } = takeover();
-    await run(fixture.at(1));
-    await run(fixture.at(15));
-    expect(await listNames(), 'this replica is the first to reach the store again').toEqual(both);
-    await run(fixture.at(20));
-    expect(await listNames()).toEqual(both);
-    // The other one renews its lease once, and then dies.
-    await setLease('rep_other', 24);
-    await run(fixture.at(23));
-    await run(fixture.at(26));
-    expect(await listNames()).toEqual(['rep_test']);
+    const sweep = takeover();
+    await setLease('rep_other', 10);
+    expect(await namesAfter(sweep, 1, 4)).toEqual(both);
+    expect(await namesAfter(sweep, 30, 33), 'this replica is the first to reach the store again').toEqual(both);
+    await setLease('rep_other', 45);
+    expect(await namesAfter(sweep, 36, 39, 42, 45)).toEqual(both);
+    expect(await namesAfter(sweep, 48)).toEqual(['rep_test']);
+  });
+
+  test('after the start of this replica', async () => {
+    await setLease('rep_other', -100);
+    const sweep = takeover();
+    expect(await namesAfter(sweep, 1, 4, 7, 10)).toEqual(both);
+    expect(await namesAfter(sweep, 13)).toEqual(['rep_test']);
   });
 
   test('after a failover that lost renewals', async () => {
-    const { run } = takeover();
-    await run(fixture.at(2));
-    await run(fixture.at(5));
-    // The rows are older than this replica's last renewal.
-    for (const id of both) await setLease(id, 7);
-    await run(fixture.at(8));
-    expect(await listNames()).toEqual(both);
-    for (const seconds of [11, 14, 17]) await run(fixture.at(seconds));
-    expect(await listNames()).toEqual(both);
-    await run(fixture.at(20));
-    expect(await listNames()).toEqual(['rep_test']);
+    const sweep = takeover();
+    await setLease('rep_other', 12);
+    expect(await namesAfter(sweep, 2, 5)).toEqual(both);
+    // The row is older than what this replica read last.
+    await setLease('rep_other', 7);
+    expect(await namesAfter(sweep, 8, 11, 14, 17)).toEqual(both);
+    expect(await namesAfter(sweep, 20)).toEqual(['rep_test']);
+  });
+
+  test('if each run takes long, a dead replica is found later, but it is found', async () => {
+    const sweep = takeover();
+    await setLease('rep_other', 10);
+    expect(await namesAfter(sweep, 1, 9, 17, 25)).toEqual(both);
+    expect(await namesAfter(sweep, 33)).toEqual(['rep_test']);
   });
 });

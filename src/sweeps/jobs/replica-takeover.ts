@@ -2,7 +2,8 @@
  * `replica-takeover`: renews this replica's lease, detects dead replicas and resumes their
  * operations.
  */
-import { moment, now as present, secondsBetween, secondsLater } from '../../base/clock.ts';
+import { now as present, secondsBetween, secondsLater } from '../../base/clock.ts';
+import type { ReplicaId } from '../../base/ids.ts';
 import { listCancelling } from '../../store/operations/executions.ts';
 import {
   declareReplicasDead,
@@ -19,32 +20,34 @@ import type { Sweep } from '../runner/sweep.ts';
 /** Spreads the replicas that learn of an end, because one of them is enough to take over. */
 const maxSpreadSeconds = 0.5;
 
-/** If this replica could not renew its lease for longer, perhaps no replica could. */
-const maxRenewalSeconds = 2 * renewEverySeconds;
-
-interface Renewal {
-  at: Date;
+/** What this replica saw of the lease of another one. */
+interface SeenLease {
   lease_until: Date;
+  /** For how long this replica renewed its own lease while the other one renewed none. */
+  unrenewed_seconds: number;
 }
 
 /**
- * Whether the other leases may have expired without any fault of their holders: the store was away,
- * or a failover lost renewals, so that the lease that this replica wrote last is gone.
+ * An expired lease alone is no sign of death: if the database was away, or a failover lost
+ * renewals, no replica could renew. A pause of this replica counts as one regular interval at most.
  */
-const wereRenewalsLost = (last: Renewal, former_lease_until: Date, now: Date): boolean =>
-  secondsBetween(last.at, now) > maxRenewalSeconds || former_lease_until.getTime() !== last.lease_until.getTime();
+function watchLease(seen: SeenLease | undefined, { lease_until }: ReplicaRow, pauseSeconds: number): SeenLease {
+  if (seen?.lease_until.getTime() !== lease_until.getTime()) return { lease_until, unrenewed_seconds: 0 };
+  const countedSeconds = Math.min(Math.max(pauseSeconds, 0), renewEverySeconds);
+  return { lease_until, unrenewed_seconds: seen.unrenewed_seconds + countedSeconds };
+}
 
 export function replicaTakeover(services: SweepServices): Sweep {
-  let last: Renewal | undefined;
-  /** Before this time an expired lease is no sign of death, because its holder may renew it yet. */
-  let trustsLeasesFrom = moment(0);
+  let lastRenewal: Date | undefined;
+  let leases = new Map<ReplicaId, SeenLease>();
 
   /** Returns why a replica counts as dead, or undefined if it may be alive. */
   const causeOfDeath = (replica: ReplicaRow, now: Date): string | undefined => {
     if (replica.host === services.host && !services.isProcessAlive(replica.pid))
       return `its process ${replica.pid} is gone`;
-    const isTrusted = now >= trustsLeasesFrom && services.ingest.isClockSettled();
-    return replica.lease_until < now && isTrusted ? 'its lease expired' : undefined;
+    const unrenewedSeconds = leases.get(replica.replica_id)?.unrenewed_seconds ?? 0;
+    const isExpired = replica.lease_until < now && unrenewedSeconds >= leaseSeconds;
+    return isExpired && services.ingest.isClockSettled() ? 'its lease expired' : undefined;
   };
 
   return {
@@ -55,16 +58,18 @@ export function replicaTakeover(services: SweepServices): Sweep {
       kind === 'replica.ended' ? secondsLater(present(services.clock), maxSpreadSeconds * Math.random()) : undefined,
     async run(now) {
       const { db, executor, engine } = services;
-      const lease_until = secondsLater(now, leaseSeconds);
-      const formerLease = await renewReplicaLease(db, executor.replica_id, lease_until);
-      if (!formerLease) {
+      const isAlive = await renewReplicaLease(db, executor.replica_id, secondsLater(now, leaseSeconds));
+      if (!isAlive) {
         const error = new Error('another replica declared this one dead and continues its operations');
         services.onDeclaredDead(error);
         throw error;
       }
-      if (last && wereRenewalsLost(last, formerLease, now)) trustsLeasesFrom = lease_until;
-      last = { at: now, lease_until };
       const others = (await listUnfinishedReplicas(db)).filter((replica) => replica.replica_id !== executor.replica_id);
+      const pauseSeconds = lastRenewal ? secondsBetween(lastRenewal, now) : 0;
+      lastRenewal = now;
+      leases = new Map(
+        others.map((other) => [other.replica_id, watchLease(leases.get(other.replica_id), other, pauseSeconds)]),
+      );
       const dead = others.flatMap((replica) => {
         const why = causeOfDeath(replica, now);
         return why ? [{ replica_id: replica.replica_id, why }] : [];
