@@ -88,8 +88,9 @@ export const waitForProgress = (
     return progress && fits(progress) ? progress : undefined;
   });
 
-const isWaitingForEngine = ({ status, message }: Progress) =>
-  status === 'running' && message.includes('is unavailable');
+/** A step that failed for good has the same message until its operation ends, but no next try. */
+const isWaitingForEngine = ({ status, message, retry_after_seconds = 0 }: Progress) =>
+  status === 'running' && message.includes('is unavailable') && retry_after_seconds > 0;
 
 /**
  * Allocates while the container engine is stopped, and releases while it is stopped again. Both
@@ -98,8 +99,7 @@ const isWaitingForEngine = ({ status, message }: Progress) =>
 async function checkEngineAway(context: ContainerContext): Promise<void> {
   await context.host.engine.stop();
   const id = await allocateContainer(context, 'containers');
-  const waitingProgress = await waitForProgress(context, 'progress to report the engine', id, isWaitingForEngine);
-  expect(waitingProgress.retry_after_seconds).toBeGreaterThan(0);
+  await waitForProgress(context, 'progress to report the engine', id, isWaitingForEngine);
   await context.host.engine.start();
   await waitForAllocation(context, id, 'active', 'failed');
   expect(await allocationOf(context, id), 'the allocation after the engine returned').toMatchObject({
