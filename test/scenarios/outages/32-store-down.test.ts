@@ -178,7 +178,8 @@ async function checkOutage(store: OwnPostgres, server: TestServer, outage: Outag
     });
     const { gaps } = await client.call('brake-get', {});
     // The gap is measured by the clock of the database, the outage by that of this process.
-    expect(Math.max(...gaps.map((gap) => gap.seconds))).toBeGreaterThan(outageSeconds - 0.5);
+    const longestGap = Math.max(...gaps.map((gap) => gap.seconds));
+    expect(longestGap, 'the recorded gap').toBeGreaterThan(outageSeconds - 0.5);
     const query = { kind: 'node.deadline_moved', order: 'oldest' } as const;
     const { items } = await client.call('node-timeline', { params: { id: expectedId }, query });
     const [byHand, byGaps] = [true, false].map((hand) => items.filter((fact) => (fact.actor !== null) === hand));
@@ -225,6 +226,7 @@ for (const [name, outage] of Object.entries(outages))
     {
       broken: 'no record of when ingest was down',
       composition: claimsSteadyIngest,
-      fails: /a false verdict/,
+      // On a busy host, heartbeats may arrive before a rule runs; then only the record is missing.
+      fails: /a false verdict|the recorded gap/,
     },
   ]);
