@@ -26,8 +26,15 @@ const nativePackages = (): ShippedPackage[] =>
     return { name, version, directory: existsSync(directory) ? directory : null };
   });
 
+/** scripts/generate-icons.ts copies icons from this package into a module of the console. */
+const iconsModule = join(root, 'console/src/ui/icons.generated.ts');
+const iconsPackage = join(root, 'node_modules/@tabler/icons');
+
+const directoryOf = (id: string): string[] =>
+  id === iconsModule ? [iconsPackage] : (ownerOf.exec(id)?.slice(1, 2) ?? []);
+
 export function packagesOf(modules: string[]): ShippedPackage[] {
-  const directories = new Set(modules.flatMap((id) => ownerOf.exec(id)?.[1] ?? []));
+  const directories = new Set(modules.flatMap(directoryOf));
   const packages = [...directories].map(readPackage).concat(nativePackages());
   return packages.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }

@@ -1,8 +1,8 @@
 /** Shows who is signed in. The menu adds classes of its own. */
 import { UnstyledButton } from '@mantine/core';
-import { IconSelector } from '@tabler/icons-react';
 import type { ComponentProps } from 'react';
 import type { Session } from '../../../src/contract/security/token.ts';
+import { IconSelector } from '../ui/icons.generated.ts';
 import styles from './Account.module.css';
 
 export const AccountFace = ({

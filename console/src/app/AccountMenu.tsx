@@ -2,11 +2,11 @@
  * The account menu: colours, keyboard help, API reference, sign out. Loads when it is first opened.
  */
 import { Menu, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
-import { IconBook2, IconKeyboard, IconLogout, IconMoon, IconSun } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import type { Session } from '../../../src/contract/security/token.ts';
 import { call } from '../api/client.ts';
+import { IconBook2, IconKeyboard, IconLogout, IconMoon, IconSun } from '../ui/icons.generated.ts';
 import { notify } from '../ui/notices.ts';
 import { AccountFace } from './AccountFace.tsx';
 

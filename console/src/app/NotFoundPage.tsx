@@ -1,7 +1,7 @@
 /** The page for an unknown URL. */
 import { Button } from '@mantine/core';
-import { IconMapOff } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
+import { IconMapOff } from '../ui/icons.generated.ts';
 import { Empty } from '../ui/layout/Empty.tsx';
 import { PageHeader } from '../ui/layout/PageHeader.tsx';
 import { Panel } from '../ui/layout/Panel.tsx';

@@ -2,7 +2,7 @@
  * Badges with the number of open items beside a navigation link. A badge takes the place of the
  * fallback, so nothing moves.
  */
-import { IconBell } from '@tabler/icons-react';
+
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -12,6 +12,7 @@ import { attentionMark, countOf } from '../features/attention/concerns.ts';
 import { useAttention } from '../features/attention/use-attention.ts';
 import { openCount } from '../features/drift/words.ts';
 import styles from '../features/supervision/HeldVerdicts.module.css';
+import { IconBell } from '../ui/icons.generated.ts';
 import { type Tone, toneStyle } from '../ui/theme.ts';
 
 const open = { status: 'open' };

@@ -2,9 +2,10 @@
  * Shows whether the page is live: a small label always, and a banner while the stream is broken or
  * refused.
  */
-import { IconPlugConnectedX } from '@tabler/icons-react';
+
 import { useStreamState } from '../live/live.ts';
 import type { StreamState } from '../live/stream.ts';
+import { IconPlugConnectedX } from '../ui/icons.generated.ts';
 import { type Tone, toneStyle } from '../ui/theme.ts';
 import styles from './StreamStatus.module.css';
 

@@ -1,4 +1,8 @@
 /** The pages in the navigation, in order. */
+
+import type { Session } from '../../../src/contract/security/token.ts';
+import type { GlossaryWord } from '../../../src/lifecycle/glossary.ts';
+import { mayOperate, seesWholeFleet } from '../api/session.ts';
 import {
   IconBell,
   IconBox,
@@ -11,10 +15,7 @@ import {
   IconScale,
   IconSettings,
   IconStack2,
-} from '@tabler/icons-react';
-import type { Session } from '../../../src/contract/security/token.ts';
-import type { GlossaryWord } from '../../../src/lifecycle/glossary.ts';
-import { mayOperate, seesWholeFleet } from '../api/session.ts';
+} from '../ui/icons.generated.ts';
 
 export interface Place {
   to:

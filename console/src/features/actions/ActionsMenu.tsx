@@ -4,9 +4,9 @@
  */
 
 import { Button, Menu } from '@mantine/core';
-import { IconAlertTriangle, IconChevronDown } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import type { Offer } from '../../../../src/lifecycle/actions/action-table.ts';
+import { IconAlertTriangle, IconChevronDown } from '../../ui/icons.generated.ts';
 import { toSentence } from '../../ui/text.ts';
 import styles from './ActionsMenu.module.css';
 import { actionLabel, groupOffers } from './words.ts';

@@ -1,7 +1,7 @@
 /** Shows a new enrolment token once, inside the command that uses it. */
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useClipboard } from '@mantine/hooks';
-import { IconCheck, IconCopy } from '@tabler/icons-react';
+import { IconCheck, IconCopy } from '../../ui/icons.generated.ts';
 import styles from './EnrolmentToken.module.css';
 import { enrolLine } from './enrolment.ts';
 

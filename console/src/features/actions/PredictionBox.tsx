@@ -1,6 +1,6 @@
 /** Shows the prediction of an action. Keeps its height while loading, so nothing jumps. */
 import { Skeleton } from '@mantine/core';
-import { IconArrowRight } from '@tabler/icons-react';
+import { IconArrowRight } from '../../ui/icons.generated.ts';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { AllocationStatusBadge, NodeStatusBadge } from '../../ui/status/StatusBadges.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';

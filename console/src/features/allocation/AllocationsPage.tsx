@@ -1,7 +1,6 @@
 /** All allocations, newest first, with the allocate and recover dialogs. */
 
 import { Button, Group } from '@mantine/core';
-import { IconBox, IconPlus } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
@@ -11,6 +10,7 @@ import { filters } from '../../api/cache/keys.ts';
 import { allocationsQuery } from '../../api/queries/allocations.ts';
 import { overviewQuery } from '../../api/queries/pools.ts';
 import { mayOperate, seesWholeFleet, useSession } from '../../api/session.ts';
+import { IconBox, IconPlus } from '../../ui/icons.generated.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { PageHeader } from '../../ui/layout/PageHeader.tsx';

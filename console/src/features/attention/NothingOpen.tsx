@@ -1,8 +1,9 @@
 /** The empty state of Attention: nothing needs a person. Shows what was checked. */
-import { IconCircleCheck } from '@tabler/icons-react';
+
 import { useQuery } from '@tanstack/react-query';
 import { overviewQuery } from '../../api/queries/pools.ts';
 import { seesWholeFleet, useSession } from '../../api/session.ts';
+import { IconCircleCheck } from '../../ui/icons.generated.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import styles from './Attention.module.css';
 import type { Known } from './concerns.ts';

@@ -13,7 +13,7 @@ import {
   IconServer,
   IconUserX,
   IconX,
-} from '@tabler/icons-react';
+} from '../../ui/icons.generated.ts';
 import type { StatusIcon } from '../../ui/status/status-looks.ts';
 import type { Tone } from '../../ui/theme.ts';
 import type { SectionName } from './concerns.ts';

@@ -1,12 +1,12 @@
 /** The audit log of actions and refusals, with actor and reason. The filters are in the URL. */
 import { Button, SegmentedControl, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
-import { IconFileSearch } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { filters } from '../../api/cache/keys.ts';
 import { auditQuery } from '../../api/queries/audit.ts';
+import { IconFileSearch } from '../../ui/icons.generated.ts';
 import { searchMark } from '../../ui/keyboard.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';

@@ -1,7 +1,8 @@
 /** One row per action or refusal: when, who, what, target and reason. */
-import { IconBan } from '@tabler/icons-react';
+
 import { Link } from '@tanstack/react-router';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
+import { IconBan } from '../../ui/icons.generated.ts';
 import { CopyId, shortId } from '../../ui/layout/CopyId.tsx';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';

@@ -2,10 +2,11 @@
  * Lists the boots that a budget would have given up although they arrived, and the boots that were
  * stuck.
  */
-import { IconLifebuoy, IconX } from '@tabler/icons-react';
+
 import { useState } from 'react';
 import type { WhatIf } from '../../../../src/contract/supervision/boots.ts';
 import { formatSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
+import { IconLifebuoy, IconX } from '../../ui/icons.generated.ts';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
 import type { Look } from '../../ui/status/status-looks.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';

@@ -1,8 +1,9 @@
 /** The recorded boots of a phase: machine, duration, outcome and budget. */
-import { IconCheck, IconClock, IconMinus, IconX } from '@tabler/icons-react';
+
 import { useState } from 'react';
 import type { BootSample } from '../../../../src/contract/supervision/boots.ts';
 import { formatSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
+import { IconCheck, IconClock, IconMinus, IconX } from '../../ui/icons.generated.ts';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
 import type { Look } from '../../ui/status/status-looks.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';

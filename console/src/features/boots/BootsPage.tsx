@@ -3,12 +3,12 @@
  * force.
  */
 import { SegmentedControl, Select } from '@mantine/core';
-import { IconRocket } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useCallback } from 'react';
 import { poolBootsQuery } from '../../api/queries/boots.ts';
 import { poolsQuery } from '../../api/queries/pools.ts';
+import { IconRocket } from '../../ui/icons.generated.ts';
 import columns from '../../ui/layout/Columns.module.css';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';

@@ -1,6 +1,5 @@
 /** Findings: where rows, evidence and providers disagree, repeated failures, and slower boots. */
 import { Button } from '@mantine/core';
-import { IconScale } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -8,6 +7,7 @@ import { type FindingStatus, findingStatuses } from '../../../../src/lifecycle/f
 import { filters } from '../../api/cache/keys.ts';
 import { findingsQuery } from '../../api/queries/findings.ts';
 import { mayOperate, useSession } from '../../api/session.ts';
+import { IconScale } from '../../ui/icons.generated.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { PageHeader } from '../../ui/layout/PageHeader.tsx';

@@ -1,9 +1,9 @@
 /** Evidence of every layer, newest first; new facts arrive on top. */
 import { Button, Skeleton } from '@mantine/core';
-import { IconTimeline } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { filters } from '../../api/cache/keys.ts';
 import { timelineQuery } from '../../api/queries/timeline.ts';
+import { IconTimeline } from '../../ui/icons.generated.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { PillFilter } from '../../ui/table/PillFilter.tsx';

@@ -1,8 +1,9 @@
 /** Shows one fact: time, layer and summary. Unfolding the row shows the other fields. */
-import { IconChevronRight } from '@tabler/icons-react';
+
 import { useState } from 'react';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
 import { originMeans } from '../../../../src/lifecycle/explain/evidence-origins.ts';
+import { IconChevronRight } from '../../ui/icons.generated.ts';
 import { CopyId } from '../../ui/layout/CopyId.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';
 import { toneStyle } from '../../ui/theme.ts';

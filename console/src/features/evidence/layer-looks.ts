@@ -1,4 +1,6 @@
 /** Icon, tone and meaning of each evidence layer. */
+
+import type { EvidenceLayer } from '../../../../src/contract/evidence/evidence.ts';
 import {
   IconCloud,
   IconDatabase,
@@ -8,8 +10,7 @@ import {
   IconServer2,
   IconUser,
   IconWorld,
-} from '@tabler/icons-react';
-import type { EvidenceLayer } from '../../../../src/contract/evidence/evidence.ts';
+} from '../../ui/icons.generated.ts';
 import type { StatusIcon } from '../../ui/status/status-looks.ts';
 import type { Tone } from '../../ui/theme.ts';
 

@@ -1,8 +1,8 @@
 /** The search box in the navigation. It takes any id or name and opens the page behind it. */
 import { TextInput } from '@mantine/core';
-import { IconFocus2 } from '@tabler/icons-react';
 import { useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
+import { IconFocus2 } from '../../ui/icons.generated.ts';
 import { findMark } from '../../ui/keyboard.ts';
 import styles from './FindBox.module.css';
 

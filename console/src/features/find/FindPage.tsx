@@ -3,7 +3,6 @@
  * correlation id, shows everything that the request did.
  */
 import { Button, Group, Text } from '@mantine/core';
-import { IconFocus2, IconMapOff } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, Navigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -11,6 +10,7 @@ import type { Found } from '../../../../src/contract/fleet/find.ts';
 import { findQuery } from '../../api/queries/find.ts';
 import { poolsQuery } from '../../api/queries/pools.ts';
 import { seesWholeFleet, useSession } from '../../api/session.ts';
+import { IconFocus2, IconMapOff } from '../../ui/icons.generated.ts';
 import columns from '../../ui/layout/Columns.module.css';
 import { CopyId } from '../../ui/layout/CopyId.tsx';
 import { Empty } from '../../ui/layout/Empty.tsx';

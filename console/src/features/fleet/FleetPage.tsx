@@ -1,7 +1,6 @@
 /** All machines at a glance, as cells or rows, with filters. */
 
 import { Button, SegmentedControl, Select, Skeleton, Text } from '@mantine/core';
-import { IconGridDots, IconList, IconPlus, IconServerOff } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useDeferredValue, useMemo, useState } from 'react';
@@ -13,6 +12,7 @@ import { fleetDisplay, maxCells, totalOf } from '../../api/queries/fleet-size.ts
 import { fleetCountsQuery, fleetQuery, nodeForIdQuery, retiredQuery } from '../../api/queries/nodes.ts';
 import { poolsQuery } from '../../api/queries/pools.ts';
 import { mayOperate, seesWholeFleet, useSession } from '../../api/session.ts';
+import { IconGridDots, IconList, IconPlus, IconServerOff } from '../../ui/icons.generated.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { PageHeader } from '../../ui/layout/PageHeader.tsx';

@@ -1,8 +1,8 @@
 /** Draws the stages of a boot on one time scale. */
 import { Skeleton } from '@mantine/core';
-import { IconRocket } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { bootQuery } from '../../api/queries/nodes.ts';
+import { IconRocket } from '../../ui/icons.generated.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { formatPrecise } from '../../ui/time/durations.ts';

@@ -1,12 +1,12 @@
 /** Shows the newest diagnostics collected from a machine, and its last probe. */
 
 import { Skeleton } from '@mantine/core';
-import { IconStethoscope } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
 import { formatSize, readDiagnostics } from '../../../../src/lifecycle/findings/diagnostics.ts';
 import { operationsQuery } from '../../api/queries/operations.ts';
 import { timelineQuery } from '../../api/queries/timeline.ts';
+import { IconStethoscope } from '../../ui/icons.generated.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';

@@ -1,8 +1,8 @@
 /** Warns that a verdict is held or only observed, so the status may not show the real state. */
 import { Button } from '@mantine/core';
-import { IconEye, IconPlayerPause } from '@tabler/icons-react';
 import type { Node } from '../../../../src/contract/node.ts';
 import type { Explanation } from '../../../../src/contract/supervision/explanation.ts';
+import { IconEye, IconPlayerPause } from '../../ui/icons.generated.ts';
 import styles from '../../ui/status/StatusPanel.module.css';
 import { toneStyle } from '../../ui/theme.ts';
 import { Ago } from '../../ui/time/Ago.tsx';

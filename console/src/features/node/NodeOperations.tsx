@@ -1,8 +1,9 @@
 /** Every operation on one node. */
-import { IconProgressCheck } from '@tabler/icons-react';
+
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { operationsQuery } from '../../api/queries/operations.ts';
+import { IconProgressCheck } from '../../ui/icons.generated.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { TableSkeleton } from '../../ui/loading/Skeletons.tsx';

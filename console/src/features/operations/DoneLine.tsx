@@ -1,7 +1,8 @@
 /** A succeeded operation in one line, with a link. */
-import { IconCheck } from '@tabler/icons-react';
+
 import { Link } from '@tanstack/react-router';
 import type { Operation } from '../../../../src/contract/operation.ts';
+import { IconCheck } from '../../ui/icons.generated.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { Took } from '../../ui/time/Took.tsx';
 import styles from './DoneLine.module.css';

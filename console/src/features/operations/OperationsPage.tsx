@@ -1,6 +1,5 @@
 /** All operations, newest first. */
 import { Button } from '@mantine/core';
-import { IconProgressCheck } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo } from 'react';
@@ -10,6 +9,7 @@ import { filters } from '../../api/cache/keys.ts';
 import { operationsQuery } from '../../api/queries/operations.ts';
 import { overviewQuery } from '../../api/queries/pools.ts';
 import { seesWholeFleet, useSession } from '../../api/session.ts';
+import { IconProgressCheck } from '../../ui/icons.generated.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { PageHeader } from '../../ui/layout/PageHeader.tsx';

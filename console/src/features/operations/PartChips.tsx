@@ -1,6 +1,7 @@
 /** The parts of an operation as chips, each with its icon, name, count and state. */
-import { IconCircleCheck, IconCircleDashed, IconCircleX, IconProgress } from '@tabler/icons-react';
+
 import type { ProgressPart } from '../../../../src/contract/progress.ts';
+import { IconCircleCheck, IconCircleDashed, IconCircleX, IconProgress } from '../../ui/icons.generated.ts';
 import type { StatusIcon } from '../../ui/status/status-looks.ts';
 import { toneStyle } from '../../ui/theme.ts';
 import styles from './PartChips.module.css';

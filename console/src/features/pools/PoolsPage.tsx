@@ -1,12 +1,12 @@
 /** Every pool: driver, budgets, policies and counts. */
 
-import { IconStack2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Pool } from '../../../../src/contract/pool.ts';
 import { maskPool } from '../../../../src/contract/pool-fields/masked.ts';
 import { reusesNodes } from '../../../../src/lifecycle/model/reuse.ts';
 import { poolsQuery } from '../../api/queries/pools.ts';
+import { IconStack2 } from '../../ui/icons.generated.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';

@@ -1,6 +1,5 @@
 /** The residue ledger: resources that may be left at a provider without an owner. */
 import { Button } from '@mantine/core';
-import { IconLeaf } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -8,6 +7,7 @@ import { type ResidueStatus, residueStatuses } from '../../../../src/lifecycle/f
 import { filters } from '../../api/cache/keys.ts';
 import { residueQuery } from '../../api/queries/residue.ts';
 import { mayOperate, useSession } from '../../api/session.ts';
+import { IconLeaf } from '../../ui/icons.generated.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { PageHeader } from '../../ui/layout/PageHeader.tsx';

@@ -1,7 +1,8 @@
 /** Above every page while the servers only observe after a restore. Hidden from tenants. */
-import { IconDatabaseExclamation } from '@tabler/icons-react';
+
 import { Link, useLocation } from '@tanstack/react-router';
 import { useRestoration } from '../../api/queries/restoration.ts';
+import { IconDatabaseExclamation } from '../../ui/icons.generated.ts';
 import { Banner } from '../../ui/layout/Banner.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
 

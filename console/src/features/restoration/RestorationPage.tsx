@@ -1,11 +1,11 @@
 /** The newest restore of the database: the machines that differ, and the button that ends it. */
 import { Button } from '@mantine/core';
-import { IconShieldCheck } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { restoredDifferenceKinds } from '../../../../src/lifecycle/findings/restored-differences.ts';
 import { comparisonMs, differencesQuery, restorationQuery } from '../../api/queries/restoration.ts';
 import { mayOperate, useSession } from '../../api/session.ts';
+import { IconShieldCheck } from '../../ui/icons.generated.ts';
 import columns from '../../ui/layout/Columns.module.css';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';

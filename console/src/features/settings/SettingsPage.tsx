@@ -1,12 +1,12 @@
 /** Tokens, sessions and the server's settings. */
 import { Button, Text } from '@mantine/core';
-import { IconPlus } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { sessionsQuery } from '../../api/queries/sessions.ts';
 import { settingsQuery, tokensQuery } from '../../api/queries/tokens.ts';
 import { isAdmin, mayOperate, useSession } from '../../api/session.ts';
+import { IconPlus } from '../../ui/icons.generated.ts';
 import columns from '../../ui/layout/Columns.module.css';
 import { Facts } from '../../ui/layout/Facts.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';

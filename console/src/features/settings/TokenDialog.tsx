@@ -1,7 +1,6 @@
 /** Creates a token: name, role, tenant and lifetime. Shows its secret once. */
 import { Button, Group, Modal, NumberInput, Radio, Stack, Text, TextInput } from '@mantine/core';
 import { useClipboard } from '@mantine/hooks';
-import { IconCheck, IconCopy } from '@tabler/icons-react';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Role, Token } from '../../../../src/contract/security/token.ts';
@@ -9,6 +8,7 @@ import { keys } from '../../api/cache/keys.ts';
 import { newKey } from '../../api/client.ts';
 import { createToken } from '../../api/queries/tokens.ts';
 import { DialogForm } from '../../ui/dialog/DialogForm.tsx';
+import { IconCheck, IconCopy } from '../../ui/icons.generated.ts';
 import styles from '../actions/EnrolmentToken.module.css';
 import { roles, roleWords } from './tokens.ts';
 

@@ -1,8 +1,8 @@
 /** Lists every token without its secret, each with a button that revokes it. */
 import { Button } from '@mantine/core';
-import { IconEye, IconKey, IconTool, IconTransfer } from '@tabler/icons-react';
 import { useMemo } from 'react';
 import type { Token, TokenRole } from '../../../../src/contract/security/token.ts';
+import { IconEye, IconKey, IconTool, IconTransfer } from '../../ui/icons.generated.ts';
 import { CopyId } from '../../ui/layout/CopyId.tsx';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
 import type { Look } from '../../ui/status/status-looks.ts';

@@ -2,11 +2,12 @@
  * Shows that verdicts are held: a count in the navigation of every page, a tag on each machine, and
  * a banner above the fleet.
  */
-import { IconPlayerPause } from '@tabler/icons-react';
+
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Held } from '../../../../src/contract/node.ts';
 import { useBrake } from '../../api/queries/supervision.ts';
+import { IconPlayerPause } from '../../ui/icons.generated.ts';
 import { Banner } from '../../ui/layout/Banner.tsx';
 import { toneStyle } from '../../ui/theme.ts';
 import styles from './HeldVerdicts.module.css';

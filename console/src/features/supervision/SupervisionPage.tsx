@@ -1,6 +1,5 @@
 /** Held verdicts, maintenance windows, the state of each sweep, and gaps of the control plane. */
 import { Text } from '@mantine/core';
-import { IconShieldCheck } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -8,6 +7,7 @@ import type { Brake } from '../../../../src/contract/supervision/supervision.ts'
 import { useRestoration } from '../../api/queries/restoration.ts';
 import { brakeQuery, sweepsQuery } from '../../api/queries/supervision.ts';
 import { mayOperate, useSession } from '../../api/session.ts';
+import { IconShieldCheck } from '../../ui/icons.generated.ts';
 import columns from '../../ui/layout/Columns.module.css';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';

@@ -1,7 +1,7 @@
 /** An id that one click copies, always in full, even if it is shortened on screen. */
 import { UnstyledButton } from '@mantine/core';
 import { useClipboard } from '@mantine/hooks';
-import { IconCheck, IconCopy } from '@tabler/icons-react';
+import { IconCheck, IconCopy } from '../icons.generated.ts';
 import styles from './CopyId.module.css';
 
 interface Props {

@@ -1,7 +1,7 @@
 /** Shows an error with its cause, the next step and the id to quote. */
 import { Text } from '@mantine/core';
-import { IconAlertOctagon } from '@tabler/icons-react';
 import { failureOf } from '../../api/failure.ts';
+import { IconAlertOctagon } from '../icons.generated.ts';
 import { ownerWords } from '../text.ts';
 import { toneStyle } from '../theme.ts';
 import { CopyId } from './CopyId.tsx';

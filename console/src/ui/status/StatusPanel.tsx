@@ -1,7 +1,8 @@
 /** Explains a status: since when, why, and what happens next. */
-import { IconGavel, IconHourglass } from '@tabler/icons-react';
+
 import type { ReactNode } from 'react';
 import type { BudgetSource } from '../../../../src/contract/node.ts';
+import { IconGavel, IconHourglass } from '../icons.generated.ts';
 import { Ago } from '../time/Ago.tsx';
 import { formatRoughly } from '../time/durations.ts';
 import styles from './StatusPanel.module.css';

@@ -1,4 +1,13 @@
 /** The look of each status: tone, icon, and whether it stands out. */
+
+import type { FindingStatus } from '../../../../src/lifecycle/findings/findings.ts';
+import type { ResidueStatus } from '../../../../src/lifecycle/findings/residue.ts';
+import type {
+  AllocationStatus,
+  NodeStatus,
+  OperationStatus,
+  ShownStepStatus,
+} from '../../../../src/lifecycle/model/states.ts';
 import {
   IconAlertTriangle,
   IconArrowBarToDown,
@@ -19,15 +28,7 @@ import {
   IconUpload,
   IconUser,
   IconX,
-} from '@tabler/icons-react';
-import type { FindingStatus } from '../../../../src/lifecycle/findings/findings.ts';
-import type { ResidueStatus } from '../../../../src/lifecycle/findings/residue.ts';
-import type {
-  AllocationStatus,
-  NodeStatus,
-  OperationStatus,
-  ShownStepStatus,
-} from '../../../../src/lifecycle/model/states.ts';
+} from '../icons.generated.ts';
 import type { Tone } from '../theme.ts';
 
 export type StatusIcon = typeof IconCheck;

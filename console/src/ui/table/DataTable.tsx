@@ -3,8 +3,8 @@
  * order, usually in the URL.
  */
 import { UnstyledButton } from '@mantine/core';
-import { IconArrowDown, IconArrowUp } from '@tabler/icons-react';
 import { type ReactNode, useMemo } from 'react';
+import { IconArrowDown, IconArrowUp } from '../icons.generated.ts';
 import styles from './DataTable.module.css';
 
 export interface Column<Row> {

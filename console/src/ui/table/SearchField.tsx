@@ -2,8 +2,8 @@
  * The search field of a page: `/` focuses it, Escape clears it, and the URL keeps its value.
  */
 import { CloseButton, TextInput } from '@mantine/core';
-import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useState } from 'react';
+import { IconSearch } from '../icons.generated.ts';
 import { searchMark } from '../keyboard.ts';
 import styles from './SearchField.module.css';
 

@@ -3,11 +3,11 @@
  * the machine was given up.
  */
 
-import { IconFileText } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import type { Node } from '../../../../../src/contract/node.ts';
 import { readDiagnostics } from '../../../../../src/lifecycle/findings/diagnostics.ts';
 import { collectedOutputQuery } from '../../../api/queries/logs.ts';
+import { IconFileText } from '../../../ui/icons.generated.ts';
 import { Empty } from '../../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../../ui/layout/FailurePanel.tsx';
 import { Ago } from '../../../ui/time/Ago.tsx';

@@ -4,10 +4,10 @@
  */
 import { Button, Group, Select, Switch, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
-import { IconArrowDown, IconFileText, IconSearch } from '@tabler/icons-react';
 import { useLayoutEffect, useRef, useState } from 'react';
 import type { Node } from '../../../../../src/contract/node.ts';
 import { useLog } from '../../../api/queries/logs.ts';
+import { IconArrowDown, IconFileText, IconSearch } from '../../../ui/icons.generated.ts';
 import { searchMark } from '../../../ui/keyboard.ts';
 import { shortId } from '../../../ui/layout/CopyId.tsx';
 import { Empty } from '../../../ui/layout/Empty.tsx';
