@@ -14,6 +14,8 @@ import { podmanStep } from './setup/podman.mjs';
 import { SetupError, say, seconds } from './setup/say.mjs';
 
 const forTests = process.argv.includes('--for-tests');
+/** Checks and tests need the development packages. `npm start` does without them. */
+const withDevelopment = forTests || process.argv.includes('--with-development');
 /** The static checks need the packages, but no builds. */
 const packagesOnly = process.argv.includes('--packages-only');
 
@@ -48,7 +50,7 @@ function attempt(run) {
 }
 
 const install = () => {
-  installSteps.forEach(runStep);
+  installSteps(withDevelopment).forEach(runStep);
   // Fails here if the packages have no Node for this platform and the machine's own is too old.
   nodeToRun();
 };

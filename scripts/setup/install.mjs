@@ -1,27 +1,44 @@
 /**
  * Installs packages exactly as locked, if the installed ones differ from the lock file. Install
- * scripts never run.
+ * scripts never run. `npm start` does without development packages; once installed, they stay.
  */
-import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { inRoot, runQuietly, SetupError } from './say.mjs';
+import { isTrimmed, trim } from './trim.mjs';
 
 const minNode = 24;
 
+const modules = 'node_modules';
+
 /** npm writes this record last, so an interrupted installation has none. */
-const recordFile = inRoot('node_modules', '.package-lock.json');
+const recordFile = inRoot(modules, '.package-lock.json');
 
 const packagesIn = (file) => JSON.parse(readFileSync(file, 'utf8')).packages;
 
-/** A missing optional package is for another platform, and is no difference. */
-function isInstalledAsLocked() {
+/** A full installation also serves without development packages. */
+function isInstalledAsLocked(withDevelopment) {
   if (!existsSync(recordFile)) return false;
+  if (withDevelopment && isTrimmed(inRoot(modules))) return false;
   const lockedPackages = packagesIn(inRoot('package-lock.json'));
   const installedPackages = packagesIn(recordFile);
+  // A missing optional package is for another platform.
+  const mayBeMissing = (path, { optional, devOptional, dev }) =>
+    path === '' || optional === true || devOptional === true || (dev === true && !withDevelopment);
   const isSame = (path) => {
     const lockedPackage = lockedPackages[path];
     const installedPackage = installedPackages[path];
-    if (!installedPackage) return path === '' || lockedPackage.optional === true || lockedPackage.devOptional === true;
+    if (!installedPackage) return mayBeMissing(path, lockedPackage);
     return installedPackage.version === lockedPackage.version && installedPackage.integrity === lockedPackage.integrity;
   };
   return (
@@ -29,11 +46,55 @@ function isInstalledAsLocked() {
   );
 }
 
-function install() {
-  const args = ['ci', '--loglevel=error', '--ignore-scripts', '--include=dev', '--include=optional'];
+const hasDevelopmentPackages = () =>
+  existsSync(recordFile) && Object.values(packagesIn(recordFile)).some(({ dev }) => dev === true);
+
+function runNpm(directory, withDevelopment) {
+  const choice = [withDevelopment ? '--include=dev' : '--omit=dev', '--include=optional'];
+  const args = ['ci', '--loglevel=error', '--ignore-scripts', '--prefer-offline', '--no-audit', ...choice];
   const npm = process.env.npm_execpath;
-  if (npm?.endsWith('.js')) runQuietly('npm ci', process.execPath, [npm, ...args]);
-  else runQuietly('npm ci', 'npm', args);
+  const [program, ...words] = npm?.endsWith('.js') ? [process.execPath, npm, ...args] : ['npm', ...args];
+  runQuietly('npm ci', program, words, { cwd: directory });
+  if (!withDevelopment) trim(join(directory, modules));
+}
+
+const remove = (path) => rmSync(path, { recursive: true, force: true });
+
+const isDirectory = (path) => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
+/** Moves `newPath` to `target`, and what was there to `oldPath`. */
+function exchange(newPath, target, oldPath) {
+  const cache = join(target, '.cache');
+  if (existsSync(newPath) && isDirectory(target) && isDirectory(cache)) renameSync(cache, join(newPath, '.cache'));
+  if (lstatSync(target, { throwIfNoEntry: false })) renameSync(target, oldPath);
+  if (existsSync(newPath)) renameSync(newPath, target);
+}
+
+/**
+ * Installs into a folder of its own and then exchanges the folders, so that a server that runs
+ * from this clone keeps its packages meanwhile, and an interrupted installation changes nothing.
+ */
+function install(withDevelopment) {
+  const newRoot = inRoot('dist', '.new-packages');
+  const oldRoot = inRoot('dist', '.old-packages');
+  const { workspaces } = JSON.parse(readFileSync(inRoot('package.json'), 'utf8'));
+  for (const path of [newRoot, oldRoot]) remove(path);
+  for (const folder of ['', ...workspaces]) {
+    mkdirSync(join(newRoot, folder), { recursive: true });
+    mkdirSync(join(oldRoot, folder), { recursive: true });
+    copyFileSync(inRoot(folder, 'package.json'), join(newRoot, folder, 'package.json'));
+  }
+  for (const name of ['package-lock.json', '.npmrc']) copyFileSync(inRoot(name), join(newRoot, name));
+  runNpm(newRoot, withDevelopment);
+  try {
+    for (const folder of ['', ...workspaces])
+      exchange(join(newRoot, folder, modules), inRoot(folder, modules), join(oldRoot, folder, modules));
+  } catch (error) {
+    // node_modules is a mount, for example in a development container.
+    if (error.code !== 'EBUSY' && error.code !== 'EXDEV') throw error;
+    runNpm(inRoot(), withDevelopment);
+  }
+  for (const path of [newRoot, oldRoot]) remove(path);
 }
 
 /**
@@ -72,12 +133,12 @@ export function nodeToRun() {
   );
 }
 
-export const installSteps = [
+export const installSteps = (withDevelopment) => [
   {
-    doing: 'installing packages (a minute or so the first time)',
+    doing: `installing packages${withDevelopment ? ', also those for development' : ''} (a minute or so the first time)`,
     done: 'packages installed',
-    needed: () => !isInstalledAsLocked(),
-    run: install,
+    needed: () => !isInstalledAsLocked(withDevelopment),
+    run: () => install(withDevelopment || hasDevelopmentPackages()),
   },
   {
     doing: "linking PostgreSQL's libraries",
