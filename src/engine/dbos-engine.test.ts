@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { Client } from 'pg';
+import { Client, Pool } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { until } from '../../test/support/until.ts';
 import { type Clock, moment, pause, systemClock } from '../base/clock.ts';
 import type { WorkflowId } from '../base/ids.ts';
 import { closeAll, type EngineUnderTest, gate, scene } from './conformance/harness.ts';
@@ -191,6 +192,42 @@ describe('the DBOS adapter', () => {
     await second.shutdown();
     await testRun.start();
     expect(await testRun.outcome()).toEqual({ status: 'succeeded', result: null });
+  });
+
+  test('an idle engine polls only the queue of recovered runs', async () => {
+    const statements: string[] = [];
+    const ignore = async () => {};
+    const engine = createDbosEngine({
+      connectionString: database.url,
+      clock: systemClock,
+      executor_id: 'idle',
+      listener: { executing: ignore, stepStarted: ignore, stepEnded: ignore, emitted: ignore, ended: ignore },
+      log,
+      store: {
+        Client,
+        isUnavailable: () => false,
+        unavailableMs: () => 0,
+        onRecovery: () => {},
+        openPool: (config) =>
+          new Pool(config).on('connect', (client) => {
+            const original = client.query.bind(client) as (...args: unknown[]) => unknown;
+            client.query = ((first: string | { text: string }, ...rest: unknown[]) => {
+              statements.push(typeof first === 'string' ? first : first.text);
+              return original(first, ...rest);
+            }) as typeof client.query;
+          }),
+      },
+    });
+    const count = (pattern: RegExp) => statements.filter((text) => pattern.test(text)).length;
+    const countPolls = () => count(/skip locked/i);
+    await engine.launch();
+    try {
+      await until('four polls of the queue', () => countPolls() >= 4, { seconds: 60 });
+    } finally {
+      await engine.shutdown();
+    }
+    expect(count(/from "dbos"\.queues/i), 'reads of the queues').toBeLessThanOrEqual(1);
+    expect(count(/delay_until_epoch_ms <=/i), 'searches for delayed runs').toBeLessThanOrEqual(1);
   });
 
   test('refuses to start an unregistered operation', async () => {

@@ -8,6 +8,7 @@ import { DBOS, Error as DbosErrors } from '@dbos-inc/dbos-sdk';
 import { DBOSExecutor } from '@dbos-inc/dbos-sdk/internal/dbos-executor';
 import { retriablePostgresException } from '@dbos-inc/dbos-sdk/internal/system_database';
 import { dbRetryConfig, INTERNAL_QUEUE_NAME } from '@dbos-inc/dbos-sdk/internal/utils';
+import { wfQueueRunner } from '@dbos-inc/dbos-sdk/internal/wfqueue';
 import { Client, Pool, type PoolConfig } from 'pg';
 import { createBatcher } from '../base/batching/batch.ts';
 import { type Clock, pause } from '../base/clock.ts';
@@ -74,6 +75,11 @@ const connectTimeoutMs = 20_000;
  * retries.
  */
 const storeRetry = { initialBackoffSec: 0.25, maxBackoffSec: 1 };
+/**
+ * By default DBOS looks every second for queues in the database and for delayed runs. We use
+ * neither. Recovered runs wait in the internal queue, which DBOS still polls every second.
+ */
+const rareMaintenance = { reconcileIntervalMs: 60_000, transitionIntervalMs: 60_000 };
 
 let launchedExecutor: string | undefined;
 
@@ -101,6 +107,7 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
   const workflows = new Map<string, Workflow>();
   const stop = new AbortController();
   Object.assign(dbRetryConfig, storeRetry);
+  Object.assign(wfQueueRunner.constructor, rareMaintenance);
   const openPool = options.store?.openPool ?? ((config: PoolConfig) => new Pool(config));
   const pool = openPool({
     Client: options.store?.Client ?? Client,
