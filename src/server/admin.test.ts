@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { emptyDatabase, testDatabase } from '../../test/support/database.ts';
 import { spawnMain } from '../../test/support/server.ts';
 import { systemClock } from '../base/clock.ts';
+import { newSecret } from '../base/credentials/random-secret.ts';
 import { packageRoot } from '../base/files/package-root.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import { adminTokenPath, ensureAdminToken } from '../operations/runtime/server-start.ts';
@@ -40,10 +41,10 @@ async function withDatabase(work: (db: Database, url: string) => Promise<void>):
 }
 
 /** Starts as a server on an external database does, and returns where its admin token is. */
-const start = (db: Database) =>
+const start = (db: Database, admin_token: string | null = null) =>
   ensureAdminToken(db, systemClock, {
     data_dir: folder,
-    settings: { admin_token: null, database_url: 'postgres://shared' },
+    settings: { admin_token, database_url: 'postgres://shared' },
     log: { info() {}, warn() {} } as unknown as Log,
   });
 const readFileToken = async () => (await readFile(adminTokenPath(folder), 'utf8')).trim();
@@ -78,6 +79,26 @@ test('revokes a live token that it replaces, and no other', () =>
     expect((await findTokenBySecret(db, former))?.revoked_at).not.toBeNull();
     for (const output of [alone.stdout, stdout])
       expect((await findTokenBySecret(db, printedToken(output)))?.revoked_at).toBeNull();
+  }));
+
+test('uses the database of the environment with --data-dir, and leaves the token of another one', () =>
+  withDatabase(async (db, url) => {
+    const foreign = 'swt_of-another-installation';
+    await writeFile(adminTokenPath(folder), foreign);
+    const env = { SLIPWAY_DATABASE_URL: url };
+    const { stdout, stderr } = admin(['reset-token', '--data-dir', folder], env);
+    expect(stderr).toBe('');
+    expect(stdout).toContain('names no token of this database');
+    expect(await findTokenBySecret(db, printedToken(stdout))).toMatchObject({ revoked_at: null });
+    expect(await readFileToken()).toBe(foreign);
+  }));
+
+test('says that it did not revoke the token of SLIPWAY_ADMIN_TOKEN', () =>
+  withDatabase(async (db, url) => {
+    await start(db, newSecret('swt'));
+    const { stdout } = admin(['reset-token', '--database-url', url, '--data-dir', folder]);
+    expect(stdout).toContain('SLIPWAY_ADMIN_TOKEN');
+    expect(stdout).toContain('It was not revoked');
   }));
 
 test('replaces a planted link, and does not write where it leads', () =>

@@ -1,28 +1,14 @@
 /** The entry point of `slipway admin reset-token`, for people without an admin token. */
-import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../base/clock.ts';
 import { databaseUrlFrom, SettingsError } from '../base/settings/flag-values.ts';
-import { type ResetToken, resetAdminToken } from '../operations/runtime/reset-admin-token.ts';
-import { adminTokenPath } from '../operations/runtime/server-start.ts';
+import { type ResetPlace, type ResetToken, resetAdminToken } from '../operations/runtime/reset-admin-token.ts';
 import { startFailureMessage } from '../operations/runtime/start-failure.ts';
 import { type Database, openDatabase } from '../store/pg/database.ts';
 import { openExistingPostgres } from '../store/pg/embedded/existing.ts';
 import { hasTokens } from '../store/rows/tokens.ts';
 import { adminUsage, renderReset } from './admin-text.ts';
-
-interface Target {
-  url: string;
-  /** Null if the token has no file: the database is external, and no server here stored one. */
-  data_dir: string | null;
-  close(): Promise<void>;
-}
-
-async function openTarget(url: string | null, directory: string): Promise<Target> {
-  if (url === null) return { ...(await openExistingPostgres(directory, systemClock)), data_dir: directory };
-  return { url, data_dir: existsSync(adminTokenPath(directory)) ? directory : null, close: async () => {} };
-}
 
 async function requireSchema(db: Database): Promise<void> {
   if (!(await hasTokens(db)))
@@ -31,11 +17,11 @@ async function requireSchema(db: Database): Promise<void> {
     );
 }
 
-async function reset({ url, data_dir }: Target): Promise<ResetToken> {
+async function reset(url: string, place: ResetPlace): Promise<ResetToken> {
   const db = openDatabase({ url, max_connections: 1 });
   try {
     await requireSchema(db);
-    return await resetAdminToken(db, systemClock, data_dir);
+    return await resetAdminToken(db, systemClock, place);
   } finally {
     await db.close();
   }
@@ -57,15 +43,16 @@ async function run(args: string[], env: NodeJS.ProcessEnv): Promise<number> {
   }
   const [command, ...rest] = positionals;
   if (command !== 'reset-token' || rest.length > 0) throw new SettingsError('the only command is reset-token');
-  const fromEnvironment =
-    values['data-dir'] === undefined ? env.SLIPWAY_OWNER_DATABASE_URL || env.SLIPWAY_DATABASE_URL || null : null;
+  const fromEnvironment = env.SLIPWAY_OWNER_DATABASE_URL || env.SLIPWAY_DATABASE_URL || null;
   const url = databaseUrlFrom('database-url', values['database-url'] ?? fromEnvironment);
-  const target = await openTarget(url, resolve(values['data-dir'] ?? (env.SLIPWAY_DATA_DIR || '.slipway')));
+  const data_dir = resolve(values['data-dir'] ?? (env.SLIPWAY_DATA_DIR || '.slipway'));
+  const embedded = url === null ? await openExistingPostgres(data_dir, systemClock) : null;
   try {
-    process.stdout.write(renderReset(await reset(target)));
+    const done = await reset(embedded?.url ?? url ?? '', { data_dir, is_embedded: embedded !== null });
+    process.stdout.write(renderReset(done));
     return 0;
   } finally {
-    await target.close();
+    await embedded?.close();
   }
 }
 

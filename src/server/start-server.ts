@@ -29,7 +29,6 @@ export interface RunningServer {
   url: string;
   replica_id: string;
   admin_token_path: string;
-  /** False if the token is only in SLIPWAY_ADMIN_TOKEN: the data directory cannot be written. */
   admin_token: AdminTokenState;
   /** Resolves with the reason when this server must stop; the caller then ends the process. */
   lost: Promise<Error>;

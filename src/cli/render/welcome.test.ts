@@ -15,3 +15,9 @@ test('does not send people to a token that is not accepted, but names the way ba
   expect(text).toContain('slipway admin reset-token');
   expect(text).not.toContain('with the token in');
 });
+
+test('does not send people to a reset if SLIPWAY_ADMIN_TOKEN has the revoked token', () => {
+  const text = welcome({ ...server, admin_token: 'environment_revoked' });
+  expect(text).toContain('change the variable');
+  expect(text).not.toContain('reset-token');
+});

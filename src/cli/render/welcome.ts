@@ -6,7 +6,7 @@ import { defaultServer } from '../../base/network/default-server.ts';
 export interface StartedServer {
   url: string;
   admin_token_path: string;
-  admin_token: 'file' | 'environment' | 'revoked';
+  admin_token: 'file' | 'environment' | 'revoked' | 'environment_revoked';
 }
 
 /** Returns a command that works with the port and the data directory of this server. */
@@ -23,6 +23,8 @@ const signInTexts: Record<StartedServer['admin_token'], (path: string) => string
   file: (path) => `with the token in ${path}`,
   environment: () => 'with the token in SLIPWAY_ADMIN_TOKEN',
   revoked: () => 'the admin token is not accepted any more; for a new one: slipway admin reset-token',
+  environment_revoked: () =>
+    'the token in SLIPWAY_ADMIN_TOKEN is not accepted any more; change the variable and start again',
 };
 
 export function welcome(server: StartedServer): string {

@@ -132,7 +132,7 @@ it('a configured token that is not accepted leaves the token in the file', async
   const [one, two] = [newSecret('swt'), newSecret('swt')];
   await start({ configured: one });
   const current = await start({ configured: two });
-  expect(await ensure({ configured: one })).toBe('revoked');
+  expect(await ensure({ configured: one })).toBe('environment_revoked');
   expect(await readFile(adminTokenPath(data_dir), 'utf8')).toBe(`${current}\n`);
 });
 

@@ -53,12 +53,15 @@ async function findWriteProblem(directory: string): Promise<string | null> {
 }
 
 export const adminTokenPath = (data_dir: string): string => join(data_dir, 'admin.token');
+/** The id identifies the former token after an operator deleted the token file to get a new one. */
+export const adminTokenIdPath = (data_dir: string): string => join(data_dir, 'admin.token.id');
 
 /**
  * Where the admin token is. `environment` if the data directory does not have it because it cannot
- * be written; `revoked` if it is no longer accepted.
+ * be written. `revoked` and `environment_revoked` if the token from the file or the environment is
+ * no longer accepted.
  */
-export type AdminTokenState = 'file' | 'environment' | 'revoked';
+export type AdminTokenState = 'file' | 'environment' | 'revoked' | 'environment_revoked';
 
 /**
  * Makes the token from the environment, or else from the file, an admin token. A new token revokes
@@ -68,8 +71,7 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
   const { data_dir, log } = place;
   const { admin_token: configured, database_url } = place.settings;
   const path = adminTokenPath(data_dir);
-  // The id identifies the former token after an operator deleted the token file to get a new one.
-  const idPath = join(data_dir, 'admin.token.id');
+  const idPath = adminTokenIdPath(data_dir);
   const [stored, formerId] = [await readIfExists(path), await readIfExists(idPath)];
   const problem = await findWriteProblem(data_dir);
   // Check before a new token is stored in the database, because nobody could read its secret.
@@ -92,7 +94,9 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
           : `SLIPWAY_ADMIN_TOKEN is the token ${known.name}, not an admin of the installation. Set another one.`,
       );
     if (known) {
-      if (known.origin === 'unknown') await setTokenOrigin(tx, known.token_id, origin);
+      // A token that was copied from the file into the environment may be in use elsewhere too.
+      const isCopied = known.origin === 'file' && origin === 'environment';
+      if (known.origin === 'unknown' || isCopied) await setTokenOrigin(tx, known.token_id, origin);
       const isExpired = known.expires_at !== null && known.expires_at <= at;
       return { token_id: known.token_id, isValid: known.revoked_at === null && !isExpired };
     }
@@ -137,7 +141,7 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
     log.warn(
       `The admin token was revoked or has expired, and is not accepted. For a new one, ${configured === null ? 'run slipway admin reset-token' : 'change SLIPWAY_ADMIN_TOKEN and start again'}.`,
     );
-  if (!isValid) return 'revoked';
+  if (!isValid) return configured === null ? 'revoked' : 'environment_revoked';
   return problem === null || secret === stored ? 'file' : 'environment';
 }
 

@@ -48,7 +48,7 @@ export async function hasTokens(db: Queryable): Promise<boolean> {
 
 export async function createToken(
   db: Queryable,
-  fresh: Omit<TokenRow, 'revoked_at' | 'origin'> & { origin?: string },
+  fresh: Omit<TokenRow, 'revoked_at' | 'origin'> & { origin?: string | null },
   secret: string,
 ): Promise<void> {
   await db.query(
@@ -66,6 +66,10 @@ export async function createToken(
       fresh.origin ?? null,
     ],
   );
+}
+
+export async function findToken(db: Queryable, id: string): Promise<TokenRow | undefined> {
+  return (await db.query<TokenRow>('select * from tokens where token_id = $1', [id]))[0];
 }
 
 export async function findTokenBySecret(db: Queryable, secret: string): Promise<TokenRow | undefined> {
