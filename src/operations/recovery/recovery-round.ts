@@ -113,7 +113,7 @@ export interface RecoveryOrder {
   stop_after_failures: number;
 }
 
-async function phaseSpan(
+async function readPhaseRange(
   db: Queryable,
   workflow_id: WorkflowId,
   phase: RecoveryPhase,
@@ -188,7 +188,7 @@ async function actOnNext(
   try {
     return await db.transaction(async (tx): Promise<Turn> => {
       const operation = await lockAsExecutor(tx, workflow_id, executor);
-      const range = await phaseSpan(tx, workflow_id, phase, order);
+      const range = await readPhaseRange(tx, workflow_id, phase, order);
       const target = await findNextTarget(tx, workflow_id, order.action, range);
       if (!target) return 'none';
       if (judgeTarget(order.action, target) === 'recovered') {
@@ -265,7 +265,7 @@ export async function recoveryRound(
 ): Promise<Round> {
   const { db, environment } = services;
   await settleFinished(context, services, order);
-  const range = await phaseSpan(db, context.workflow_id, phase, order);
+  const range = await readPhaseRange(db, context.workflow_id, phase, order);
   const { waiting, acting, failed } = await countTargets(db, context.workflow_id, range);
   const pace = await readPace(db, context.workflow_id, now(services.clock));
   const move = environment.decide.nextRecoveryMove({ phase, ...order, waiting, acting, failed, ...pace });
