@@ -10,7 +10,7 @@ import {
   raiseBar,
 } from '../render/allocations/progress.ts';
 import { formatDuration, formatElapsed } from '../render/text/duration.ts';
-import { stepMarks, stepTones } from '../render/text/palette.ts';
+import { stepMark, stepTone } from '../render/text/palette.ts';
 import type { Fit } from '../render/text/table.ts';
 import { pad, printable, truncate, wrap } from '../render/text/text.ts';
 import { openLiveView } from '../terminal/live-view.ts';
@@ -44,7 +44,7 @@ function stepLines(subject: Subject, { width, paint }: Fit): string[] {
     const seconds = started_at && finished_at ? (Date.parse(finished_at) - Date.parse(started_at)) / 1000 : null;
     const triesText = tries > 1 ? `  (${tries} tries)` : '';
     const text = `${pad(printable(label), labelWidth)}  ${seconds === null ? '' : formatDuration(seconds).padStart(6)}${triesText}`;
-    return `${paint(stepTones[status], stepMarks[status])} ${paint('quiet', truncate(text.trimEnd(), width - 2))}`;
+    return `${paint(stepTone(status), stepMark(status))} ${paint('quiet', truncate(text.trimEnd(), width - 2))}`;
   });
 }
 

@@ -39,7 +39,6 @@ export function ProgressBanner({ progress, steps }: Props) {
     <section
       className={styles.banner}
       style={toneStyle(isTroubled ? 'warn' : look.tone)}
-      data-failing={(!ended && progress.failing !== undefined) || undefined}
       aria-label={`Progress of ${humanize(progress.kind ?? 'operation')}`}
       data-workflow={progress.workflow_id}
     >

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { allocationLooks, findingLooks, nodeLooks, operationLooks, residueLooks, stepLooks } from './status-looks.ts';
+import {
+  allocationLooks,
+  findingLooks,
+  nodeLooks,
+  operationLooks,
+  residueLooks,
+  stepLook,
+  stepLooks,
+} from './status-looks.ts';
 
 describe.each(Object.entries({ nodeLooks, allocationLooks, operationLooks, stepLooks, findingLooks, residueLooks }))(
   '%s',
@@ -12,3 +20,8 @@ describe.each(Object.entries({ nodeLooks, allocationLooks, operationLooks, stepL
     });
   },
 );
+
+it('has a look for a step status of a newer server', () => {
+  expect(stepLook('running')).toBe(stepLooks.running);
+  expect(stepLook('of a newer server' as 'running')).toMatchObject({ tone: 'idle', icon: stepLooks.pending.icon });
+});

@@ -82,6 +82,9 @@ export const stepLooks: Record<ShownStepStatus, Look> = {
   cancelled: { tone: 'idle', icon: IconBan },
 };
 
+/** A newer server may send a status that this console does not know. */
+export const stepLook = (status: ShownStepStatus): Look => stepLooks[status] ?? stepLooks.pending;
+
 export const findingLooks: Record<FindingStatus, Look> = {
   open: { tone: 'warn', icon: IconAlertTriangle, isSolid: true },
   seen: { tone: 'busy', icon: IconEye },

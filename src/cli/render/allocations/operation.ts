@@ -9,7 +9,7 @@ import {
   formatUsual,
   secondsSince,
 } from '../text/duration.ts';
-import { operationTones, stepMarks, stepTones } from '../text/palette.ts';
+import { operationTones, stepMark, stepTone } from '../text/palette.ts';
 import { type Column, type Fact, type Fit, renderFacts, renderTable } from '../text/table.ts';
 import { printable } from '../text/text.ts';
 
@@ -42,9 +42,9 @@ export const operationColumns = (nowMs: number): Column<Operation>[] => [
 ];
 
 const stepColumns = (nowMs: number): Column<Step>[] => [
-  { title: '', value: (row) => stepMarks[row.status], tone: (row) => stepTones[row.status] },
+  { title: '', value: (row) => stepMark(row.status), tone: (row) => stepTone(row.status) },
   { title: 'STEP', value: (row) => `${row.step} ${printable(row.label)}` },
-  { title: 'STATUS', value: (row) => row.status, tone: (row) => stepTones[row.status] },
+  { title: 'STATUS', value: (row) => printable(row.status), tone: (row) => stepTone(row.status) },
   { title: 'TOOK', value: (row) => runningTime(row, nowMs), align: 'right' },
   {
     title: 'USUALLY',

@@ -60,7 +60,7 @@ export const operationTones: Record<OperationStatus, Tone> = {
   cancelled: 'quiet',
 };
 
-export const stepTones: Record<ShownStepStatus, Tone> = {
+const stepTones: Record<ShownStepStatus, Tone> = {
   pending: 'quiet',
   running: 'busy',
   waiting: 'warn',
@@ -70,7 +70,7 @@ export const stepTones: Record<ShownStepStatus, Tone> = {
   cancelled: 'quiet',
 };
 
-export const stepMarks: Record<ShownStepStatus, string> = {
+const stepMarks: Record<ShownStepStatus, string> = {
   pending: '○',
   running: '◐',
   waiting: '◌',
@@ -79,3 +79,7 @@ export const stepMarks: Record<ShownStepStatus, string> = {
   failed: '✖',
   cancelled: '–',
 };
+
+/** A newer server may send a status that this program does not know. */
+export const stepTone = (status: ShownStepStatus): Tone => stepTones[status] ?? 'quiet';
+export const stepMark = (status: ShownStepStatus): string => stepMarks[status] ?? '?';
