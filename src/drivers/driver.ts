@@ -82,7 +82,7 @@ interface Wait {
 /**
  * `put_off` means that the upstream is busy, unavailable or throttling; users see when the call is
  * retried. Without `put_off` the driver only polls. If the deadline passes, `error` becomes part of
- * the verdict, unless a later answer with a phase has cleared it.
+ * the verdict, unless a later answer without an error has cleared it.
  */
 export type DriverWait = Wait & ({ put_off: true; error: WaitError } | { put_off?: never; error?: WaitError });
 

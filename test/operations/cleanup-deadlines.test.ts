@@ -4,12 +4,22 @@
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { secondsLater } from '../../src/base/clock.ts';
-import { type NodeId, newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../src/base/ids.ts';
+import {
+  type NodeId,
+  type NodeInstanceId,
+  newCorrelationId,
+  newReplicaId,
+  newWorkflowId,
+  type WorkflowId,
+} from '../../src/base/ids.ts';
+import type { DriverOutcome } from '../../src/drivers/driver.ts';
+import type { OperationContext } from '../../src/engine/engine.ts';
 import type { RecordedStepError } from '../../src/lifecycle/findings/launch-blame.ts';
 import { nodeRetirePlan } from '../../src/operations/release/node-retire.ts';
-import type { PlanStep } from '../../src/operations/runtime/stage.ts';
+import type { OperationServices } from '../../src/operations/runtime/services.ts';
+import { type DriveOptions, drive, type PlanStep } from '../../src/operations/runtime/stage.ts';
 import { becomeExecutor, type Executor, finishOperation } from '../../src/store/operations/executions.ts';
-import { publishProgress } from '../../src/store/operations/publish-progress.ts';
+import { type Publication, publishProgress } from '../../src/store/operations/publish-progress.ts';
 import { queueOperation } from '../../src/store/operations/queue-operation.ts';
 import { registerReplica } from '../../src/store/operations/replicas.ts';
 import { endStep, startStep } from '../../src/store/operations/steps.ts';
@@ -157,5 +167,52 @@ test('a release whose operation ended names the error of the operation', async (
   expect(await decideRelease()).toMatchObject({
     reason: 'its release ended without an outcome at step stop (owner operator): no executor',
     owner_layer: 'operator',
+  });
+});
+
+/** Stops the machine with these answers, and decides after the last of them. */
+async function decideAfter(run: Run, answers: DriverOutcome[]) {
+  const remaining = [...answers];
+  let verdict: Awaited<ReturnType<typeof decideRelease>>;
+  const context = {
+    ...run,
+    step: (step: string, work: (call: { try: number; step: string }) => unknown) => work({ try: 1, step }),
+    emit: (progress: Publication) => publishProgress(fixture.db, run, progress, executor, fixture.start),
+    async sleep() {
+      if (remaining.length === 0) verdict = await decideRelease();
+    },
+  } as unknown as OperationContext;
+  const services = { ...fixture.services, executor } as unknown as OperationServices;
+  const subject: DriveOptions['subject'] = { node_instance_id: 'inst_1' as NodeInstanceId, ids: {} };
+  const policy = { tries: 3, base_seconds: 1, max_seconds: 15 };
+  const stop = async () => remaining.shift() ?? ({ outcome: 'done', message: 'stopped' } as const);
+  await drive(context, services, 'stop:driver', stop, { policy, subject });
+  return verdict;
+}
+
+const silent: DriverOutcome = {
+  outcome: 'wait',
+  retry_seconds: 1,
+  message: 'docker has not answered yet',
+  error: { code: 'not_answered', owner_layer: 'provider' },
+};
+
+test('an overdue release does not name an error that its step recovered from', async () => {
+  const { run } = await createRelease();
+  await runUntilStop(run, { message: 'stopping' });
+  const stopping: DriverOutcome = { outcome: 'wait', retry_seconds: 1, message: 'the agent is stopping' };
+  expect(await decideAfter(run, [silent, stopping])).toMatchObject({
+    reason: expect.stringContaining('at step stop: no error; last reported: the agent is stopping'),
+    owner_layer: 'workflow',
+    data: { evidence: { code: null } },
+  });
+});
+
+test('an overdue release names the error of the last answer', async () => {
+  const { run } = await createRelease();
+  await runUntilStop(run, { message: 'stopping' });
+  expect(await decideAfter(run, [silent])).toMatchObject({
+    owner_layer: 'provider',
+    data: { evidence: { code: 'not_answered' } },
   });
 });

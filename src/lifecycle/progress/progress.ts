@@ -27,7 +27,7 @@ export interface StepFacts {
   started_at: Date | null;
   retry_at: Date | null;
   tries: number;
-  /** The last error. The step fails until it ends or its driver reports a phase without error. */
+  /** The last error. The step fails until it ends or its driver answers without an error. */
   error: StepError | null;
 }
 

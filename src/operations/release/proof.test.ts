@@ -8,14 +8,14 @@ import { simulatedDriver } from '../../../test/scenarios/support/simulated-drive
 import { fingerprintOf } from '../../base/credentials/ed25519.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
-import type { Driver, DriverTarget } from '../../drivers/driver.ts';
+import type { Driver, DriverTarget, ProveOutcome } from '../../drivers/driver.ts';
 import type { OperationContext } from '../../engine/engine.ts';
 import type { KeyStanding } from '../../store/agents/agent-keys/trusted-key.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
 import type { AgentAnswer } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
-import { lookForProof, proveByAgent } from './proof.ts';
+import { lookForProof, proveByAgent, proveByDriver } from './proof.ts';
 
 const agent = vi.hoisted(() => ({
   answer: undefined as unknown,
@@ -189,4 +189,24 @@ describe('a statement by an agent', () => {
     await expect(askAgentForProof(answer, instance)).rejects.toMatchObject({ code, owner_layer: 'node' });
     expect(agent.recorded).toEqual([]);
   });
+});
+
+test('shows the error of a driver that cannot prove yet, and clears it with the next answer', async () => {
+  const wait = { outcome: 'wait', retry_seconds: 1, message: 'still there' } as const;
+  const error = { code: 'engine_away', owner_layer: 'provider' } as const;
+  const answers: ProveOutcome[] = [{ ...wait, error }, wait];
+  const errors: unknown[] = [];
+  const context = {
+    workflow_id: 'op_1',
+    step: async (_: string, work: () => Promise<unknown>) => work(),
+    emit: async (progress: { error?: unknown }) => errors.push(progress.error),
+    sleep: async () => {},
+  } as unknown as OperationContext;
+  const driver = simulatedDriver({
+    prove: async (_, { kind, nonce }) => answers.shift() ?? { outcome: 'done', proof: { kind, nonce, checked: [] } },
+  });
+  const services = { clock: virtualClock() } as unknown as OperationServices;
+  const policy = { tries: 1, base_seconds: 1, max_seconds: 1 };
+  await proveByDriver(context, services, 'prove', { driver, target, ids: {} }, 'absent', policy);
+  expect(errors).toEqual([{ ...error, message: 'still there' }, null]);
 });

@@ -17,6 +17,7 @@ import { StoreUnavailable } from '../../store/pg/database.ts';
 import { type AgentAnswer, type AgentContact, askAgent } from '../runtime/agent-task.ts';
 import { withTimeout } from '../runtime/bounded-calls.ts';
 import type { OperationServices } from '../runtime/services.ts';
+import { errorChange } from '../runtime/stage.ts';
 import type { Subject } from '../runtime/subject.ts';
 
 export const agentProvesWithinSeconds = 60;
@@ -118,7 +119,7 @@ export async function proveByDriver(
     const recorded = (await context.step(step, async () => (await ask()) as unknown as Json, policy)) as unknown;
     const answer = recorded as Awaited<ReturnType<typeof ask>>;
     if ('proof' in answer) return answer.proof;
-    await context.emit({ message: answer.message });
+    await context.emit({ message: answer.message, ...errorChange(answer) } as unknown as Json);
     await context.sleep(answer.retry_seconds);
   }
 }

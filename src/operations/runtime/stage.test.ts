@@ -110,5 +110,45 @@ test('reports a retry time only if the provider put the work off', async () => {
   expect(emitted.map((progress) => (progress as { retry_after_seconds?: number }).retry_after_seconds)).toEqual([
     undefined,
     10,
+    undefined,
   ]);
+});
+
+const silent: DriverOutcome = {
+  ...waiting,
+  message: 'docker has not answered yet',
+  error: { code: 'not_answered', owner_layer: 'provider' },
+};
+const silentError = { code: 'not_answered', owner_layer: 'provider', message: silent.message };
+
+/** Returns the errors that a drive emits, in order. Undefined leaves the shown error unchanged. */
+async function emittedErrors(answers: DriverOutcome[], options: Partial<DriveOptions> = {}): Promise<unknown[]> {
+  const errors: unknown[] = [];
+  const recordingContext = {
+    ...context,
+    emit: async (progress: unknown) => errors.push((progress as { error?: unknown }).error),
+  } as unknown as OperationContext;
+  await drive(recordingContext, services, 'stop:driver', script(...answers).call, { policy, subject, ...options });
+  return errors;
+}
+
+test('an answer without an error clears the shown error, although it names no phase', async () => {
+  expect(await emittedErrors([silent, waiting, silent, silent, done])).toEqual([
+    silentError,
+    null,
+    silentError,
+    silentError,
+    null,
+  ]);
+});
+
+test('a call that succeeds after a failed try clears the error of that try', async () => {
+  expect(await emittedErrors([failed, done])).toEqual([null]);
+  expect(await emittedErrors([waiting, done])).toEqual([null]);
+  expect(await emittedErrors([done])).toEqual([]);
+});
+
+test('with `restarts_work`, work that started again keeps the error of its failed try', async () => {
+  const answers = [waiting, failed, waiting, waiting, done];
+  expect(await emittedErrors(answers, { restarts_work: true })).toEqual([null, undefined, undefined, null]);
 });

@@ -154,6 +154,7 @@ export async function drive(
   options: DriveOptions,
 ): Promise<DriverDone> {
   let failed = 0;
+  let hadError = false;
   for (let round = 1; ; round++) {
     const outcome = await context.step(
       `${name}:${round}`,
@@ -175,6 +176,10 @@ export async function drive(
           await saveDriverState(services.db, options.subject.node_instance_id, answer.state);
         }
         await recordDriverAnswer(context, services, name, options.subject, answer);
+        // A stage may continue after this call, so its error must not stay until the stage ends.
+        // An emit inside a step needs no journal entry, so it does not disturb a replay.
+        if (answer.outcome === 'done' && (hadError || tryNumber > 1))
+          await context.emit({ message: answer.message, parts: answer.parts ?? [], error: null } as unknown as Json);
         return { ...answer, failed_tries: tryNumber - 1, answered_at_ms: services.clock.nowMs() } as unknown as Json;
       },
       remainingPolicy(options.policy, failed),
@@ -182,10 +187,12 @@ export async function drive(
     const answer = outcome as unknown as RecordedAnswer;
     if (options.restarts_work) failed += answer.failed_tries ?? 0;
     if (answer.outcome === 'done') return answer;
+    hadError = answer.error !== undefined || failed > 0;
     await context.emit({
       message: answer.message,
       parts: answer.parts ?? [],
-      ...problemChange(answer),
+      // Work that is started again after a failed try has not recovered yet.
+      ...(answer.error || failed === 0 ? errorChange(answer) : {}),
       ...(answer.mark !== undefined && { mark: answer.mark }),
       ...(answer.put_off &&
         answer.retry_seconds >= minShownWaitSeconds && { retry_after_seconds: answer.retry_seconds }),
@@ -194,14 +201,10 @@ export async function drive(
   }
 }
 
-/**
- * Returns the change of the shown error. An answer with a phase clears it; an answer without phase
- * or error leaves it unchanged.
- */
-function problemChange({ error, message, phase }: DriverWait): { error?: OperationProblem | null } {
-  if (error) return { error: { ...error, message } };
-  return phase === undefined ? {} : { error: null };
-}
+/** Returns the error that an answer shows. An answer without an error clears the shown one. */
+export const errorChange = ({ error, message }: DriverWait): { error: OperationProblem | null } => ({
+  error: error ? { ...error, message } : null,
+});
 
 /**
  * Called inside the driver's step. A separate step would also record the answer twice after a
