@@ -7,7 +7,7 @@
 import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
 import { type Database, single } from '../src/store/pg/database.ts';
-import { type RunningServer, serveSlipway, unlimitedRate } from './beats/processes.ts';
+import { type RunningServer, serveSlipway, unlimitedRateArguments } from './beats/processes.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
 import { startStore } from './fleet/store.ts';
@@ -167,14 +167,14 @@ const directory = await freshDirectory();
 const store = await startStore(directory);
 const figures: Figure[] = [];
 try {
-  const first = await serveSlipway(directory, [...store.arguments(), ...unlimitedRate]);
+  const first = await serveSlipway(directory, [...store.arguments(), ...unlimitedRateArguments]);
   await first.stop();
   const db = store.open();
   await fillFleet(db, { idle: nodes, inFlight: 0 });
   const ids = (
     await db.query<{ node_instance_id: string }>('select node_instance_id from instances order by node_instance_id')
   ).map((row) => row.node_instance_id);
-  const slipway = await serveSlipway(directory, [...store.arguments(), ...unlimitedRate]);
+  const slipway = await serveSlipway(directory, [...store.arguments(), ...unlimitedRateArguments]);
   const rates = { bare: [] as number[], slipway: [] as number[] };
   const spent = { server: [] as number[], database: [] as number[] };
   const [lags, warmUpLags]: [number[], number[]] = [[], []];

@@ -6,7 +6,7 @@
  */
 import { loadavg } from 'node:os';
 import { pause, systemClock } from '../src/base/clock.ts';
-import { type RunningServer, serveRaw, serveSlipway, unlimitedRate } from './beats/processes.ts';
+import { type RunningServer, serveRaw, serveSlipway, unlimitedRateArguments } from './beats/processes.ts';
 import { processorSeconds } from './beats/processor-time.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
@@ -78,12 +78,12 @@ async function measure(nodes: number, raw: RunningServer): Promise<Cost> {
   const directory = await freshDirectory();
   const store = await startStore(directory);
   const cost: Cost = { idle: 0, server: [], database: [], raw: [] };
-  const first = await serveSlipway(directory, [...store.arguments(), ...unlimitedRate]);
+  const first = await serveSlipway(directory, [...store.arguments(), ...unlimitedRateArguments]);
   await first.stop();
   const db = store.open();
   await fillFleet(db, { idle: nodes, inFlight: 0 });
   await db.close();
-  const slipway = await serveSlipway(directory, [...store.arguments(), ...unlimitedRate]);
+  const slipway = await serveSlipway(directory, [...store.arguments(), ...unlimitedRateArguments]);
   /** The idle load of the server is not part of a heartbeat's cost, so it is subtracted. */
   const measureIdle = async (seconds: number) => {
     const [before, startedMs] = [processorSeconds(slipway.pid), systemClock.monotonicMs()];

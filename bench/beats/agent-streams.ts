@@ -12,7 +12,7 @@ import { freshDirectory, removeDirectory } from '../harness/leftovers.ts';
 import { median, report } from '../harness/measure.ts';
 import { common, readOptions } from '../harness/options.ts';
 import { credentialOf, fillFleet } from '../harness/resting-fleet.ts';
-import { type RunningServer, serveSlipway, unlimitedRate } from './processes.ts';
+import { type RunningServer, serveSlipway, unlimitedRateArguments } from './processes.ts';
 import { post, send } from './sender.ts';
 
 const options = readOptions(import.meta.url, {
@@ -67,12 +67,12 @@ const loadBefore = loadavg();
 const directory = await freshDirectory();
 const store = await startStore(directory);
 try {
-  const first = await serveSlipway(directory, [...store.arguments(), ...unlimitedRate]);
+  const first = await serveSlipway(directory, [...store.arguments(), ...unlimitedRateArguments]);
   await first.stop();
   const db = store.open();
   await fillFleet(db, { idle: nodes, inFlight: 0 });
   await db.close();
-  const served = await serveSlipway(directory, [...store.arguments(), ...unlimitedRate]);
+  const served = await serveSlipway(directory, [...store.arguments(), ...unlimitedRateArguments]);
   const microseconds = async (work: () => Promise<void>) => {
     const before = readProcessors([served.pid], store.pid());
     await work();

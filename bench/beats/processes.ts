@@ -24,7 +24,7 @@ function acceptsConnections(port: number): Promise<boolean> {
 }
 
 async function serve(command: string, args: string[], port: number): Promise<RunningServer> {
-  const kill = registerCleanup(async () => {
+  const cleanUp = registerCleanup(async () => {
     child.kill('SIGKILL');
     await exited;
   });
@@ -40,7 +40,7 @@ async function serve(command: string, args: string[], port: number): Promise<Run
     async stop() {
       child.kill('SIGTERM');
       await exited;
-      await kill();
+      await cleanUp();
     },
   };
 }
@@ -55,10 +55,10 @@ export async function serveRaw(): Promise<RunningServer> {
 }
 
 /**
- * Server arguments for agents that ignore assigned intervals: the rate is so high that the server
- * never asks for slower heartbeats.
+ * For benchmarks whose agents send faster than the assigned interval: with a target rate this high,
+ * the size of the fleet never lengthens the intervals.
  */
-export const unlimitedRate = ['--beat-rate', '10000000'];
+export const unlimitedRateArguments = ['--beat-rate', '10000000'];
 
 export async function serveSlipway(data_dir: string, extraArgs: string[]): Promise<RunningServer> {
   const port = await freePort();

@@ -1,4 +1,7 @@
-/** A test backs every claim of SECURITY.md, and SECURITY.md lists every attack. */
+/**
+ * Every line of the threat model in SECURITY.md names a test that shows it, and every attack is
+ * named by a line.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -35,7 +38,7 @@ async function readExportedAttacks(): Promise<{ file: string; attack: Attack }[]
 
 const attacks = await readExportedAttacks();
 
-test('names every attack of the suite', () => {
+test('the threat model names every exported attack', () => {
   const namedAttacks = new Set(
     lines.flatMap(([, { shown_by }]) => shown_by.map(({ file, title }) => `${file} ${title}`)),
   );

@@ -110,7 +110,7 @@ it('keeps the progress banner through a reload and a killed server, and ends wit
   await page.evaluate(watchBar);
 
   await server.kill();
-  await page.getByText('The live stream is stale.').waitFor();
+  await page.getByText('The live stream is broken.').waitFor();
   expect(await readStep(page)).toBeGreaterThanOrEqual(stepBefore);
 
   // A page whose code was never loaded cannot open now. Each time it is requested, the console
@@ -129,7 +129,7 @@ it('keeps the progress banner through a reload and a killed server, and ends wit
   await page.getByText('The server does not answer').waitFor({ state: 'detached' });
   expect(await page.evaluate('Array.isArray(window.barWidths)'), 'the page was not reloaded').toBe(true);
   await page.evaluate('history.go(-3)');
-  await page.getByText('The live stream is stale.').waitFor({ state: 'detached' });
+  await page.getByText('The live stream is broken.').waitFor({ state: 'detached' });
   await statusBadge(page, 'active').waitFor();
   const widths = await page.evaluate<number[]>('window.barWidths');
   expect(widths.length).toBeGreaterThan(0);

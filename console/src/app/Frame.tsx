@@ -18,7 +18,7 @@ import styles from './Frame.module.css';
 import { KeyboardHelp } from './lazy-dialog.ts';
 import { type Place, places } from './navigation.ts';
 import { AttentionLink, AttentionMark, DriftMark, ResidueMark } from './OpenMark.tsx';
-import { StaleBanner, StreamStatus } from './StreamStatus.tsx';
+import { StreamBanner, StreamStatus } from './StreamStatus.tsx';
 
 const renderChord = (key: string) => (
   <kbd className={styles.chord} aria-hidden>
@@ -143,7 +143,7 @@ export function Frame() {
           <Outlet />
         </div>
       </AppShell.Main>
-      <StaleBanner />
+      <StreamBanner />
       <KeyboardHelp opened={isHelpOpen} onClose={help.close} places={allowedPlaces} />
     </AppShell>
   );

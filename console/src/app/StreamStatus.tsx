@@ -32,7 +32,7 @@ export function StreamStatus() {
 }
 
 const banners: Partial<Record<StreamState, { title: string; text: string }>> = {
-  stale: { title: 'The live stream is stale.', text: 'Reconnecting. This page may be out of date.' },
+  stale: { title: 'The live stream is broken.', text: 'Reconnecting. This page may be out of date.' },
   refused: {
     title: 'This page is not live.',
     text: 'Too many live streams are open. Close other tabs, or reload to see changes.',
@@ -40,7 +40,7 @@ const banners: Partial<Record<StreamState, { title: string; text: string }>> = {
 };
 
 /** Floats above the page, so nothing moves when the stream breaks and recovers. */
-export function StaleBanner() {
+export function StreamBanner() {
   const banner = banners[useStreamState()];
   return (
     <div role="status" className={styles.place}>

@@ -7,7 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { CorrelationId } from '../../base/ids.ts';
 import type { Log } from '../../base/telemetry/log.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { type ClosingCode, isClosing, streamClosings } from '../../contract/errors/stream-closings.ts';
+import { type ClosingCode, isClosingCode, streamClosings } from '../../contract/errors/stream-closings.ts';
 import { problemOf } from '../http/replies/problem-reply.ts';
 
 export interface Wire {
@@ -93,7 +93,7 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
   const refuse = (error: unknown, seq?: number) => {
     const { problem, body } = problemOf(error, { log, correlation_id, operation: 'agent-stream' });
     send(seq === undefined ? { problem: body } : { seq, problem: body });
-    if (isClosing(problem.code)) close(problem.code);
+    if (isClosingCode(problem.code)) close(problem.code);
   };
 
   const handleWaiting = async () => {

@@ -15,12 +15,12 @@ import type { ProtocolServices } from './calls.ts';
 import type { JoinGrant } from './join-grants.ts';
 import { namesFor } from './names.ts';
 
-const tokensInAddress = new WeakMap<IncomingMessage, string>();
+const tokensInUrl = new WeakMap<IncomingMessage, string>();
 
-/** Runs before routing; removes a join token from the address. */
+/** Runs before routing; removes a join token from the URL. */
 export function rewriteUrl(request: IncomingMessage): string {
   const { url, token } = takeToken(request.url ?? '/');
-  if (token !== null) tokensInAddress.set(request, token);
+  if (token !== null) tokensInUrl.set(request, token);
   return url;
 }
 
@@ -42,15 +42,15 @@ function joinSecretOf(request: FastifyRequest): string | undefined {
   const key = request.headers['x-api-key'];
   const bearer = bearerOf(request);
   return (
-    tokensInAddress.get(request.raw) ??
+    tokensInUrl.get(request.raw) ??
     (typeof key === 'string' && key !== '' ? key : undefined) ??
     (bearer === undefined || isCredential(bearer) ? undefined : bearer)
   );
 }
 
 /**
- * A machine still sends heartbeats after its join token has expired or was revoked. The record lets
- * the verdict on its silence name the token as the cause.
+ * Records a heartbeat that is refused because its join token has expired or was revoked, so that a
+ * verdict on the machine's silence can name the token as the cause.
  */
 async function reportRefusedHeartbeat(
   request: FastifyRequest,
@@ -94,7 +94,7 @@ export async function admit(
   if (access === 'instance')
     throw new ApiProblem('token_missing', 'Send the auth_token of the registration as a bearer token.');
   if (secret === undefined)
-    throw new ApiProblem('token_missing', 'Send a join token: as a bearer token, as X-API-Key or in the address.');
+    throw new ApiProblem('token_missing', 'Send a join token: as a bearer token, as X-API-Key or in the URL.');
   const lookup = await services.grants.find(secret, now(services.clock));
   if (!lookup) throw new ApiProblem('join_token_invalid');
   const { grant, state } = lookup;

@@ -29,7 +29,7 @@ test.each<[ProbeOutcome, string]>([
   [{ ok: false, detail: '', because: 'timed_out' }, 'unknown'],
   [{ ok: false, detail: '', because: 'unresolvable' }, 'unknown'],
   [{ ok: false, detail: '', because: 'refused_address' }, 'unknown'],
-])('judges the outcome %o as %s', async (outcome, expected) => {
+])('after the probe outcome %o, the answer to "does the former address still answer?" is %s', async (outcome, expected) => {
   const { probeFormerAddress, answers } = prober();
   const answer = probeFormerAddress('http://10.0.0.1', { allow_private: true });
   answers[0]?.(outcome);

@@ -10,5 +10,5 @@ export interface FeedBatch {
   allocations: Map<string, Allocation>;
   operations: Map<string, Operation>;
   /** Operations whose progress changed with time alone, without a fact. */
-  movedIds?: string[];
+  progressedIds?: string[];
 }

@@ -146,7 +146,7 @@ export function createLiveFeed(options: {
       const ids = (key: 'node_id' | 'allocation_id') => moved.flatMap((each) => each[key] ?? []);
       const joined = await joinIds({ nodes: ids('node_id'), allocations: ids('allocation_id'), operations: [] });
       const operations = new Map(moved.map((each) => [each.workflow_id, each]));
-      const batch = { ...joined, facts: [], operations, movedIds: [...operations.keys()] };
+      const batch = { ...joined, facts: [], operations, progressedIds: [...operations.keys()] };
       await audience.send(batch);
     },
   });

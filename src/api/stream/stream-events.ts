@@ -52,7 +52,10 @@ const formatEvent = (name: string, data: unknown, id?: string) =>
 
 export const positionEvent = (cursor: string) => formatEvent('position', {}, cursor);
 
-/** Tells a reader that facts before its cursor were lost. It must read the present state again. */
+/**
+ * Sent if the database no longer has facts that the reader has read, as after a restore. The reader
+ * must read the current state again.
+ */
 export const resetEvent = () => formatEvent('reset', { reason: 'history_lost' });
 
 /** Caches the text of each event of a batch. */
@@ -98,15 +101,15 @@ export function createRenderer(batch: FeedBatch): (filter: StreamFilter) => stri
     return text && text + positionEvent(last.cursor);
   };
 
-  const renderMoved = (filter: StreamFilter): string => {
+  const renderProgress = (filter: StreamFilter): string => {
     let text = '';
     if (!filter.topics.has('operations')) return text;
-    for (const id of batch.movedIds ?? []) {
+    for (const id of batch.progressedIds ?? []) {
       const operation = batch.operations.get(id);
       if (operation && matchesFilter(operation, batch, filter)) text += eventText('operation', operation);
     }
     return text;
   };
 
-  return (filter) => (batch.movedIds ? renderMoved(filter) : renderFacts(filter));
+  return (filter) => (batch.progressedIds ? renderProgress(filter) : renderFacts(filter));
 }

@@ -94,9 +94,9 @@ function openReader(out: Writable, person: Person, start: Cursor, filter: Stream
     session_id: person.session_id,
     end: () => out.destroy(),
     take(piece) {
-      if (!isLive) hasMissedFacts ||= piece.bytes !== null && !piece.batch.movedIds;
+      if (!isLive) hasMissedFacts ||= piece.bytes !== null && !piece.batch.progressedIds;
       else if (out.writableLength > maxUnsentBytes) drop();
-      else if (!piece.batch.movedIds) takeFacts(piece);
+      else if (!piece.batch.progressedIds) takeFacts(piece);
       // A reader that is behind skips progress ticks; the next tick repeats them.
       else if (piece.bytes && !out.writableNeedDrain) out.write(piece.bytes);
     },

@@ -1,8 +1,8 @@
 /**
  * The error codes with which the server closes a stream of an agent or a relay. The code is sent as
  * the reason of the close frame, and `close_code` as its number. A `broken` closing is a failure of
- * the connection, so the stream stores it as evidence. For every other closing, the module that
- * decided it stores the evidence.
+ * the connection, so the stream reports it as evidence. Any other closing needs none, such as a stop
+ * of the server, or follows from a decision with its own evidence, such as a fence.
  */
 import type { ErrorCode } from './errors.ts';
 
@@ -26,4 +26,4 @@ export const streamClosings = {
 
 export type ClosingCode = keyof typeof streamClosings;
 
-export const isClosing = (code: ErrorCode): code is ClosingCode => Object.hasOwn(streamClosings, code);
+export const isClosingCode = (code: ErrorCode): code is ClosingCode => Object.hasOwn(streamClosings, code);

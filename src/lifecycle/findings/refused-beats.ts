@@ -1,4 +1,7 @@
-/** Explains heartbeats that arrive but are refused because of a token, and what to do about it. */
+/**
+ * Explains heartbeats that arrive but are refused because of a token or credential, and what to do
+ * about it.
+ */
 
 export const refusedBeatKind = 'beat.refused';
 
@@ -12,6 +15,7 @@ const newTokenCommand = (pool: string) => `slipway tokens create --name NAME --r
 const adviseRelayRestart = (_: RefusingRelay, pool: string) =>
   `start the relay with another token (${newTokenCommand(pool)})`;
 
+/** `pool` is the machine's pool; `relay_pool` is that of the relay's token. */
 interface Refusal {
   /** The text for callers who may see the machine, but not other tokens and pools. */
   in_short: string;
@@ -19,9 +23,7 @@ interface Refusal {
   way_out(refusing: RefusingRelay, pool: string): string;
 }
 
-/**
- * Keyed by the code with which a heartbeat or its batch was refused. `pool`: the machine's pool.
- */
+/** Keyed by the code with which a heartbeat or its batch was refused. */
 export const beatRefusals = {
   scope_insufficient: {
     in_short: 'the token of its relay is for another pool',
@@ -99,13 +101,14 @@ const findRefusal = (code: string): Refusal => (isBeatRefusal(code) ? beatRefusa
 
 /**
  * Reads refused heartbeats from a fact. Counts only facts of the control plane, and only heartbeats
- * with the machine's own credential or join token. Texts come from the tables above, never from the
- * fact.
+ * with the machine's own credential or join token. The sentences come from the tables above; only
+ * names and ids come from the fact.
  */
 export function readRefusedBeats(
   fact: { kind: string; origin: string; at: string; data: Record<string, unknown> },
   pool: string,
 ): RefusedBeats | null {
+  // `shown` is the kind of secret that the heartbeat carried.
   const { shown } = fact.data;
   const isOwnSecret = shown === 'credential' || shown === 'join_token';
   if (fact.kind !== refusedBeatKind || fact.origin !== 'internal' || !isOwnSecret) return null;
@@ -144,5 +147,6 @@ export const isStillRefused = (refused: RefusedBeats, last_seen_at: Date | null,
   now.getTime() - refused.at.getTime() < 2000 * refusalRecordedEverySeconds &&
   wasHeardUntilEnd(refused, last_seen_at);
 
+/** The text for `waiting_for`: completes "waiting for". */
 export const refusedBeatsWords = ({ why, way_out }: RefusedBeats): string =>
   `its heartbeats to be accepted: they arrive but are refused, because ${why}. What to do: ${way_out}`;

@@ -1,4 +1,6 @@
-/** Compares the tables with the specification, row by row in both directions. */
+/**
+ * Compares the transition tables with the specification's tables, copied below, in both directions.
+ */
 import { describe, expect, test } from 'vitest';
 import { type AllocationStatus, allocationStatusNames, type NodeStatus, nodeStatusNames } from './states.ts';
 import {
@@ -85,16 +87,16 @@ const additions: Record<string, string> = {
 const flat = <S extends string>(rows: readonly Row<S>[]): string[] =>
   rows
     .flatMap(([froms, tos, bys]) => froms.flatMap((from) => tos.flatMap((to) => bys.map((by) => ({ from, to, by })))))
-    // "Any but retired" means any other status.
+    // A row from all live statuses excludes the status that it leads to.
     .filter(({ from, to }) => (from as string) !== to)
     .map(({ from, to, by }) => `${from} → ${to} by ${by}`);
 
-const tabled = <S extends string>(edges: readonly Edge<S>[]): string[] =>
+const describeEdges = <S extends string>(edges: readonly Edge<S>[]): string[] =>
   edges.flatMap(({ from, to, by }) => by.map((each) => `${from} → ${to} by ${each}`));
 
 describe.for([
-  { name: 'node', specified: flat(specifiedNodes), table: tabled(nodeEdges) },
-  { name: 'allocation', specified: flat(specifiedAllocations), table: tabled(allocationEdges) },
+  { name: 'node', specified: flat(specifiedNodes), table: describeEdges(nodeEdges) },
+  { name: 'allocation', specified: flat(specifiedAllocations), table: describeEdges(allocationEdges) },
 ])('the $name table', ({ specified, table }) => {
   test('has every edge of the specification', () => {
     expect(specified.filter((edge) => !table.includes(edge))).toEqual([]);
@@ -110,7 +112,7 @@ describe.for([
 });
 
 test('every listed addition is in a table', () => {
-  const all = [...tabled(nodeEdges), ...tabled(allocationEdges)];
+  const all = [...describeEdges(nodeEdges), ...describeEdges(allocationEdges)];
   expect(Object.keys(additions).filter((edge) => !all.includes(edge))).toEqual([]);
 });
 
@@ -127,8 +129,11 @@ test('every cause is used', () => {
   expect((Object.keys(causes) as Cause[]).filter((cause) => !used.has(cause))).toEqual([]);
 });
 
-test('verdicts come from rules and from failed operations', () => {
-  /** The specification's rules that change a status. `no-regress` keeps it, so it is no cause. */
+test('verdicts come from rules, failed operations and failed nodes', () => {
+  /**
+   * The specification's rules that change a status, and `prerequisite-missing`. `no-regress` is not
+   * a cause, because it keeps the status.
+   */
   const rules: Cause[] = [
     'provision-deadline',
     'late-registration',
@@ -170,7 +175,7 @@ test('a change of a node changes its allocation at most once', () => {
         expect(pairedWith(from, to).filter((pair) => pair.from === status).length).toBeLessThan(2);
 });
 
-test('every change of a node to failed changes its allocation', () => {
+test('a node that fails also fails its allocation, a rescue restores it, and a reactivation changes none', () => {
   const froms = nodeEdges.flatMap((edge) => (edge.to === 'failed' && edge.from !== 'new' ? [edge.from] : []));
   expect(froms.length).toBeGreaterThan(2);
   for (const from of froms)

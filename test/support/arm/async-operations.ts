@@ -12,15 +12,15 @@ const key = randomBytes(32);
 const iso = (ms: number) => moment(ms).toISOString();
 
 /** Adds the query parameters by which the server recognizes a polling URL that it issued. */
-function signAddress(address: string, now_ms: number): string {
+function signUrl(url: string, now_ms: number): string {
   const query = new URLSearchParams({
     'api-version': '2017-08-31',
     t: String(638_000_000_000_000_000 + Math.round(now_ms)),
     c: randomBytes(24).toString('base64url'),
     s: randomBytes(24).toString('base64url'),
   });
-  query.set('h', signature(new URL(address).pathname, query));
-  return `${address}?${query}`;
+  query.set('h', signature(new URL(url).pathname, query));
+  return `${url}?${query}`;
 }
 
 const signature = (path: string, query: URLSearchParams) =>
@@ -50,19 +50,19 @@ export const newOperation = (
     ...behaviour,
   });
 
-const addressOf = (subscription: FakeSubscription, url: string, kind: string, { location, id }: Operation) =>
-  signAddress(
-    `${url}/subscriptions/${subscription.subscription_id}/providers/Microsoft.ContainerService/locations/${location}/${kind}/${id}`,
+const pollingUrlOf = (subscription: FakeSubscription, baseUrl: string, kind: string, { location, id }: Operation) =>
+  signUrl(
+    `${baseUrl}/subscriptions/${subscription.subscription_id}/providers/Microsoft.ContainerService/locations/${location}/${kind}/${id}`,
     subscription.clock.nowMs(),
   );
 
 export const asyncOperationHeader = (subscription: FakeSubscription, url: string, operation: Operation) => ({
-  'azure-asyncoperation': addressOf(subscription, url, 'operations', operation),
+  'azure-asyncoperation': pollingUrlOf(subscription, url, 'operations', operation),
   'retry-after': String(subscription.pace.retry_after),
 });
 
 export const locationHeader = (subscription: FakeSubscription, url: string, operation: Operation) => ({
-  location: addressOf(subscription, url, 'operationresults', operation),
+  location: pollingUrlOf(subscription, url, 'operationresults', operation),
 });
 
 /**
@@ -70,7 +70,7 @@ export const locationHeader = (subscription: FakeSubscription, url: string, oper
  * part.
  */
 export const groupLocationHeader = (subscription: FakeSubscription, url: string, operation: Operation) => ({
-  location: signAddress(
+  location: signUrl(
     `${url}/subscriptions/${subscription.subscription_id}/operationresults/${operation.id}`,
     subscription.clock.nowMs(),
   ),

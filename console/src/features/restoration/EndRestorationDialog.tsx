@@ -1,4 +1,7 @@
-/** Lets the servers act again after a restore. Shows which nodes are quarantined first. */
+/**
+ * Lets the servers act again after a restore. Shows first how many nodes will be quarantined, and
+ * why.
+ */
 import { Checkbox, Modal } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -82,7 +85,7 @@ function EndRestorationForm({ onClose, restoration }: Omit<Props, 'opened'>) {
       {needsForce && (
         <Checkbox
           label="Act although not every machine was compared"
-          description="More machines may differ. The sweep restored-machines on Supervision shows what fails"
+          description="More machines may differ. If the sweep restored-machines fails, the Supervision page shows its error"
           checked={isForced}
           onChange={(event) => setIsForced(event.currentTarget.checked)}
         />

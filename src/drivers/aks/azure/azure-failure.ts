@@ -11,13 +11,16 @@ const max_retry_seconds = 3600;
 
 interface ErrorRule {
   code: RegExp;
-  /** Also matches the message, because Azure uses some codes for several errors. */
+  /** If set, the message must match too, because Azure uses some codes for several errors. */
   message?: RegExp;
   outcome: 'wait' | 'failed';
   retryable?: boolean;
 }
 
-/** The first matching rule applies. If none matches, the HTTP status decides. */
+/**
+ * The first matching rule applies. If none matches a refused request, the HTTP status decides.
+ * `providerFailure` reads only `retryable`, and treats an unset one as false.
+ */
 const errorRules: ErrorRule[] = [
   // Compute uses "operation not allowed" both for a running operation and for a quota.
   { code: /./, message: /quota|approved total regional cores/i, outcome: 'failed', retryable: true },
@@ -73,7 +76,10 @@ const failure = (code: string, message: string, retryable: boolean, phase?: stri
   ...(phase && { phase }),
 });
 
-/** Returns the failure for an error that a resource or operation reports, not a refused request. */
+/**
+ * Returns the failure for an error that a resource or operation reports, not a refused request. The
+ * operation has ended, so waiting cannot help: the next call would only find the same error.
+ */
 export function providerFailure(error: ProviderError, about: string, redact: (text: string) => string, phase?: string) {
   const isRetryable = ruleFor(error)?.retryable ?? false;
   return failure(error.code, `${about}: ${error.code}: ${redact(error.message)}`, isRetryable, phase);
