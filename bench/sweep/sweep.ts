@@ -146,7 +146,8 @@ try {
   for (const idle of idleSizes) fleets.push(await openFleet(server, idle));
   const watches = fleets.map(startIngestWatch);
   for (const rule of measuredRules) await attempt(rule.name, () => addRuleFigures(fleets, rule, watch));
-  for (const fleet of fleets) await attempt('the cost of sweeps while no node is due', () => addTickFigures(fleet, watch));
+  for (const fleet of fleets)
+    await attempt('the cost of sweeps while no node is due', () => addTickFigures(fleet, watch));
   for (const each of watches) await each.stop();
   const largest = fleets.at(-1);
   if (largest) await attempt('lateness', () => addLatenessFigures(largest));

@@ -29,12 +29,15 @@ test.each<[ProbeOutcome, string]>([
   [{ ok: false, detail: '', because: 'timed_out' }, 'unknown'],
   [{ ok: false, detail: '', because: 'unresolvable' }, 'unknown'],
   [{ ok: false, detail: '', because: 'refused_address' }, 'unknown'],
-])('after the probe outcome %o, the answer to "does the former address still answer?" is %s', async (outcome, expected) => {
-  const { probeFormerAddress, answers } = prober();
-  const answer = probeFormerAddress('http://10.0.0.1', { allow_private: true });
-  answers[0]?.(outcome);
-  expect(await answer).toBe(expected);
-});
+])(
+  'after the probe outcome %o, the answer to "does the former address still answer?" is %s',
+  async (outcome, expected) => {
+    const { probeFormerAddress, answers } = prober();
+    const answer = probeFormerAddress('http://10.0.0.1', { allow_private: true });
+    answers[0]?.(outcome);
+    expect(await answer).toBe(expected);
+  },
+);
 
 test('uses the probe settings of the pool, with a timeout that a registration can wait for', () => {
   const { probeFormerAddress, probed } = prober();
