@@ -15,7 +15,7 @@ import { silentCli } from '../src/cli/testing/silent-cli.ts';
 import { relayUsage } from '../src/relay/options.ts';
 import { adminUsage } from '../src/server/admin-text.ts';
 import { upgradeUsage } from '../src/server/upgrade-text.ts';
-import { runGenerator } from './run-generator.ts';
+import { runGenerator } from './generator/run-generator.ts';
 
 export const page = join(import.meta.dirname, '../docs/reference/cli.md');
 

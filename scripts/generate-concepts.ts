@@ -24,8 +24,8 @@ import {
   nodeEdges,
   pairedChanges,
 } from '../src/lifecycle/model/transitions.ts';
-import { fillSections } from './marked-sections.ts';
-import { runGenerator } from './run-generator.ts';
+import { fillSections } from './generator/marked-sections.ts';
+import { runGenerator } from './generator/run-generator.ts';
 
 const row = (...cells: string[]) => `| ${cells.join(' | ')} |`;
 const table = (head: string[], rows: string[][]) =>

@@ -8,7 +8,7 @@ import type { FaultEntry } from '../src/contract/errors/find-error.ts';
 import { type PathFault, pathFaults } from '../src/contract/errors/path-faults.ts';
 import type { Access, RouteDeclaration } from '../src/contract/route.ts';
 import { routes } from '../src/contract/routes.ts';
-import { runGenerator } from './run-generator.ts';
+import { runGenerator } from './generator/run-generator.ts';
 
 const errorSection = ([code, entry]: [string, FaultEntry & { status?: number }]) =>
   [

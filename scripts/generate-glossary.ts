@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { type GlossaryEntry, glossary } from '../src/lifecycle/glossary.ts';
 import { allocationStatuses, nodeStatuses, type StatusDeclaration } from '../src/lifecycle/model/states.ts';
-import { runGenerator } from './run-generator.ts';
+import { runGenerator } from './generator/run-generator.ts';
 
 const line = (...cells: string[]) => `| ${cells.join(' | ')} |`;
 

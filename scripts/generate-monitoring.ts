@@ -10,8 +10,8 @@ import { renderDashboard } from '../packaging/monitoring/grafana.ts';
 import { fleetMetrics, type Metric, relayMetrics, replicaMetrics } from '../packaging/monitoring/metrics.ts';
 import { renderRules, renderRuleTests, rulesFile, runbookAnchor, runbookPage } from '../packaging/monitoring/rules.ts';
 import { fromRoot } from './generate-contract-docs.ts';
-import { fillSections } from './marked-sections.ts';
-import { runGenerator } from './run-generator.ts';
+import { fillSections } from './generator/marked-sections.ts';
+import { runGenerator } from './generator/run-generator.ts';
 
 const table = (head: string[], rows: string[][]) =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');

@@ -11,8 +11,8 @@ import {
   type TimedClass,
   timedClasses,
 } from '../src/lifecycle/limits/retention-classes.ts';
-import { fillSections } from './marked-sections.ts';
-import { runGenerator } from './run-generator.ts';
+import { fillSections } from './generator/marked-sections.ts';
+import { runGenerator } from './generator/run-generator.ts';
 
 const row = (...cells: string[]) => `| ${cells.join(' | ')} |`;
 const table = (head: string[], rows: string[][]) =>

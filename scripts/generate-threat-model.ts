@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ShownBy, ThreatLine } from '../test/attacks/threat-model/lines.ts';
 import { attackers } from '../test/attacks/threat-model.ts';
-import { runGenerator } from './run-generator.ts';
+import { runGenerator } from './generator/run-generator.ts';
 
 const heading = '## Threat model';
 const nextHeading = '\n## ';

@@ -63,7 +63,7 @@ async function setUp(...options: string[]): Promise<'installed' | 'unchanged'> {
 const npm = (directory: string, ...args: string[]) =>
   run('npm', [...args, '--ignore-scripts'], { cwd: directory, env });
 
-/** Locks elsewhere, because npm also updates its record in the node_modules beside the lock file. */
+/** Locks elsewhere, because npm also updates its record in `node_modules` beside the lock file. */
 async function requireServer(version: string): Promise<void> {
   const author = join(clone, '../author');
   const manifest = {

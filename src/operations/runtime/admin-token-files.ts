@@ -29,7 +29,7 @@ export async function readWord(path: string): Promise<string | null> {
   }
 }
 
-/** Replaces the file. If root runs this, the file belongs to `owner`, who must be able to read it. */
+/** Replaces the file. If root runs this, `owner` gets the file, because the server must read it. */
 export async function replaceFile(path: string, text: string, owner: { uid: number; gid: number }): Promise<void> {
   const draft = `${path}.${newSecret('draft')}`;
   try {

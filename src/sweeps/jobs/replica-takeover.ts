@@ -20,7 +20,7 @@ import type { Sweep } from '../runner/sweep.ts';
 /** Spreads the replicas that learn of an end, because one of them is enough to take over. */
 const maxSpreadSeconds = 0.5;
 
-/** What this replica saw of the lease of another one. */
+/** The lease of another replica, as this one has seen it. */
 interface SeenLease {
   lease_until: Date;
   /** For how long this replica renewed its own lease while the other one renewed none. */

@@ -200,7 +200,7 @@ export const visibilityAttacks: Attack[] = [
     without: [
       edit(
         'src/api/http/auth.ts',
-        "if (access.tenants === 'none' && person.visibility.kind !== 'fleet') throw new ApiProblem('scope_insufficient');",
+        "if (!mayCall(person.visibility, access.tenants)) throw new ApiProblem('scope_insufficient');",
         '',
       ),
     ],
