@@ -69,7 +69,8 @@ export function BootSampleTable({ samples, sort, onSort }: Props) {
       <DataTable
         label="Recorded boots"
         columns={columns}
-        rows={showsAll ? samples : samples.slice(0, initialRows)}
+        rows={samples}
+        maxRows={showsAll ? samples.length : initialRows}
         rowKey={({ node_instance_id }) => node_instance_id}
         sort={sort}
         onSort={onSort}

@@ -25,6 +25,8 @@ interface Props<Row> {
   label: string;
   columns: Column<Row>[];
   rows: Row[];
+  /** Rows beyond this number in the sort order are hidden. */
+  maxRows?: number;
   rowKey: (row: Row) => string;
   /** The key of a column, with a leading `-` for descending. */
   sort: string | undefined;
@@ -42,7 +44,7 @@ function sortRows<Row>(rows: Row[], columns: Column<Row>[], sort: string | undef
   });
 }
 
-export function DataTable<Row>({ label, columns, rows, rowKey, sort, onSort }: Props<Row>) {
+export function DataTable<Row>({ label, columns, rows, maxRows, rowKey, sort, onSort }: Props<Row>) {
   const sortedRows = useMemo(() => sortRows(rows, columns, sort), [rows, columns, sort]);
   return (
     <div className={styles.scroll}>
@@ -55,7 +57,7 @@ export function DataTable<Row>({ label, columns, rows, rowKey, sort, onSort }: P
           </tr>
         </thead>
         <tbody>
-          {sortedRows.map((row) => (
+          {sortedRows.slice(0, maxRows).map((row) => (
             <tr key={rowKey(row)}>
               {columns.map(({ key, heading, cell, end, wideOnly, roomyOnly }) => (
                 <td
