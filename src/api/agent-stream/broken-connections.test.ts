@@ -140,3 +140,30 @@ test('keeps the number of breaks beyond the limit until it is written', async ()
   );
   expect(facts).toEqual([{ data: { connections: 3 } }]);
 });
+
+test('records the next break of a connection whose first break was beyond the limit', async () => {
+  const clock = virtualClock();
+  const errors: unknown[] = [];
+  const broken = createBrokenConnections({
+    db: store.db,
+    writeLimits: { tryCharge: () => true },
+    clock,
+    onError: (error) => errors.push(error),
+  });
+  const breakOnce = (name: string) =>
+    broken.report({
+      ...{ lasted_seconds: 1, why: 'it ended without a goodbye', broken: true },
+      ...relayPeer(name),
+      correlation_id: 'crowded' as CorrelationId,
+    });
+  for (let relay = 0; relay < 2_000; relay++) breakOnce(`crowd ${relay}`);
+  breakOnce('crowded out');
+  await clock.advance(1_000);
+  breakOnce('crowded out');
+  await broken.stop();
+  expect(errors).toEqual([]);
+  const facts = await store.db.query<{ data: Record<string, unknown> }>(
+    `select data from evidence where kind = 'connection.broken' and actor ->> 'id' = 'crowded out'`,
+  );
+  expect(facts.map(({ data }) => data.repeats_since_last)).toEqual([1]);
+});

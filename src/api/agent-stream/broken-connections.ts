@@ -1,8 +1,9 @@
 /**
  * Records broken connections as evidence. A break never causes a verdict: the liveness rule judges
- * only heartbeats and probes. Each break of a long-lived relay connection is recorded, since a rack
- * depends on it. Other breaks of an instance or relay are rate limited, since a network that cuts
- * all agents every few minutes would write too much.
+ * only heartbeats and probes. Breaks of long-lived relay connections are not rate limited, since a
+ * rack depends on each. Other breaks of an instance or relay are, since a network that cuts all
+ * agents every few minutes would write too much. A break beyond the write quota is dropped. If too
+ * many breaks wait to be written, further ones are only counted.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -23,7 +24,8 @@ export type BrokenConnection = ConnectionEnd & { correlation_id: CorrelationId }
 const batchMs = 500;
 const maxWaiting = 2_000;
 /**
- * Longer than a flapping connection lasts, and than one that is closed after a minute of silence.
+ * Flapping connections end sooner, and so do those that the server closes after a minute of
+ * silence.
  */
 export const longLivedSeconds = 120;
 
@@ -83,8 +85,12 @@ export function createBrokenConnections(options: {
       const notice = { actor, kind: 'connection.broken', target: null };
       const entry = isLongLived ? {} : notices.admit(notice);
       if (!entry) return;
+      const undo = () => {
+        if (!isLongLived) notices.undo(notice, entry);
+      };
       if (waiting.length >= maxWaiting) {
         overflow++;
+        undo();
         return;
       }
       const ids =
@@ -99,9 +105,6 @@ export function createBrokenConnections(options: {
         data: { of: peer.of, lasted_seconds, why, ...entry },
         ...ids,
         correlation_id,
-      };
-      const undo = () => {
-        if (!isLongLived) notices.undo(notice, entry);
       };
       if (!writeLimits.tryCharge(peer.of === 'agent' ? instanceWriter(peer) : relayWriter(peer.actor), [fact])) {
         undo();
