@@ -112,13 +112,10 @@ export async function act(
     const current = await readNodeRow(db, node.node_id);
     if (!current.node_instance_id) return;
     const report = { status: pick(reportedStatuses, choice) };
-    await recordReport(
-      db,
-      { ...ids, node_instance_id: current.node_instance_id, stale_seconds: 0 },
-      report,
-      fleet.now(),
-      fleet.environment,
-    );
+    const reporter = { ...ids, node_instance_id: current.node_instance_id, stale_seconds: 0 };
+    // The product assigns only free nodes. A random history may assign a failed one, and the rescue
+    // of its former allocation is then refused by `allocations_exclusive`.
+    await allowRefusal(recordReport(db, reporter, report, fleet.now(), fleet.environment));
   } else if (kind === 'join') {
     // Only a client of a foreign protocol may take a known name as a new instance.
     const judged = await readNameStanding(db, { pool: node.pool, name: node.name });
