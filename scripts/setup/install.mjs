@@ -51,7 +51,7 @@ const hasDevelopmentPackages = () =>
 
 function runNpm(directory, withDevelopment) {
   const choice = [withDevelopment ? '--include=dev' : '--omit=dev', '--include=optional'];
-  const args = ['ci', '--loglevel=error', '--ignore-scripts', '--prefer-offline', '--no-audit', ...choice];
+  const args = ['ci', '--loglevel=error', '--ignore-scripts', '--no-audit', ...choice];
   const npm = process.env.npm_execpath;
   const [program, ...words] = npm?.endsWith('.js') ? [process.execPath, npm, ...args] : ['npm', ...args];
   runQuietly('npm ci', program, words, { cwd: directory });

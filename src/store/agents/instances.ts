@@ -226,11 +226,8 @@ export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date)
                ),
                interval '0'
              )
-           -- A gap that has just ended may not be recorded yet. A longer one delays no task.
-           > least(
-               $2::timestamptz,
-               greatest((select max(flushed_through) from replicas), $2::timestamptz - interval '10 minutes')
-             ) as fresh
+           -- A gap that has just ended may not be recorded yet.
+           > least($2::timestamptz, (select max(flushed_through) from replicas)) as fresh
      from instances instance
      left join heartbeats beat on beat.node_instance_id = instance.node_instance_id
      cross join lateral (select greatest(instance.registered_at, beat.last_seen_at) as at) heard
