@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { unreadIn } from '../../scripts/setup/trim.mjs';
 import { newFolder, removeFolder, root } from './support/artefacts.ts';
-import { startSmallRegistry } from './support/small-registry.ts';
+import { type SmallRegistry, startSmallRegistry } from './support/small-registry.ts';
 
 const run = promisify(execFile);
 
@@ -46,6 +46,7 @@ test(`without development packages, a clone installs less than ${maxMegabytes} M
 const files = { 'index.js': '', 'index.d.ts': '', 'index.js.map': '' };
 
 let clone: string;
+let registry: SmallRegistry;
 let env: NodeJS.ProcessEnv;
 /** Whether the packages of before were there while npm downloaded others. */
 let wasInstalled: boolean[];
@@ -60,11 +61,15 @@ async function setUp(...options: string[]): Promise<'installed' | 'unchanged'> {
   return stderr.includes('packages installed') ? 'installed' : 'unchanged';
 }
 
-const npm = (directory: string, ...args: string[]) =>
-  run('npm', [...args, '--ignore-scripts'], { cwd: directory, env });
+const npm = (directory: string, args: string[], cache = env.npm_config_cache) =>
+  run('npm', [...args, '--ignore-scripts'], { cwd: directory, env: { ...env, npm_config_cache: cache } });
 
-/** Locks elsewhere, because npm also updates its record in `node_modules` beside the lock file. */
+/**
+ * Publishes this version and locks it. Another person does so, with another cache: the cache of the
+ * clone does not list the version. npm would also update its record beside the lock file.
+ */
 async function requireServer(version: string): Promise<void> {
+  await registry.publish(version);
   const author = join(clone, '../author');
   const manifest = {
     ...{ name: 'clone', version: '1.0.0', private: true, workspaces: ['page'] },
@@ -74,7 +79,7 @@ async function requireServer(version: string): Promise<void> {
   await cp(inClone('page'), join(author, 'page'), { recursive: true });
   await cp(inClone('.npmrc'), join(author, '.npmrc'));
   await writeFile(join(author, 'package.json'), JSON.stringify(manifest));
-  await npm(author, 'install', '--package-lock-only');
+  await npm(author, ['install', '--package-lock-only'], join(clone, '../cache-of-author'));
   for (const name of ['package.json', 'package-lock.json']) await cp(join(author, name), inClone(name));
 }
 
@@ -82,7 +87,7 @@ beforeEach(async () => {
   const folder = await newFolder();
   clone = join(folder, 'clone');
   wasInstalled = [];
-  const registry = await startSmallRegistry(folder, { server: files, checker: files }, () => {
+  registry = await startSmallRegistry(folder, { server: files, checker: files }, () => {
     wasInstalled.push(isUsable());
   });
   onTestFinished(async () => {
@@ -132,7 +137,7 @@ test('tests, then start: development packages stay, also when another version is
 
 test('declarations are restored if npm itself added the development packages', async () => {
   await setUp();
-  await npm(clone, 'install');
+  await npm(clone, ['install']);
   expect([has('checker'), has('server/index.d.ts')]).toEqual([true, false]);
   expect(await setUp('--with-development')).toBe('installed');
   expect(has('server/index.d.ts')).toBe(true);

@@ -11,6 +11,8 @@ const run = promisify(execFile);
 
 export interface SmallRegistry {
   url: string;
+  /** Adds a version of each package. */
+  publish(version: string): Promise<void>;
   close(): void;
 }
 
@@ -24,16 +26,19 @@ async function pack(folder: string, name: string, version: string, files: Record
   return readFile(join(directory, 'package.tgz'));
 }
 
-/** Serves each package in two versions. `onDownload` is called for each tarball. */
+/** Serves each package in its published versions. `onDownload` is called for each tarball. */
 export async function startSmallRegistry(
   folder: string,
   packages: Record<string, Record<string, string>>,
   onDownload: (name: string) => void,
 ): Promise<SmallRegistry> {
-  const versions = ['1.0.0', '2.0.0'];
+  const versions: string[] = [];
   const tarballs = new Map<string, Buffer>();
-  for (const [name, files] of Object.entries(packages))
-    for (const version of versions) tarballs.set(`${name}/${version}`, await pack(folder, name, version, files));
+  const publish = async (version: string) => {
+    for (const [name, files] of Object.entries(packages))
+      tarballs.set(`${name}/${version}`, await pack(folder, name, version, files));
+    versions.push(version);
+  };
   const server = createServer((request, response) => {
     const [, name = '', version] = (request.url ?? '').split('/');
     const tarball = tarballs.get(`${name}/${version}`);
@@ -52,10 +57,10 @@ export async function startSmallRegistry(
         .digest('base64')}`;
       return [each, { name, version: each, dist: { integrity, tarball: `${url}${name}/${each}` } }];
     });
-    const document = { name, 'dist-tags': { latest: '2.0.0' }, versions: Object.fromEntries(described) };
+    const document = { name, 'dist-tags': { latest: versions.at(-1) }, versions: Object.fromEntries(described) };
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(document));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  return { url, close: () => server.close() };
+  return { url, publish, close: () => server.close() };
 }
