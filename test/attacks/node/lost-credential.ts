@@ -77,6 +77,11 @@ export const lostCredentialAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const machine = await startLostMachine(server, 'delayed');
+      // The restoration began before the signature, so only its age is wrong.
+      await change(server, "update restorations set began_at = now() - interval '30 minutes'");
+      const hourAgo = "now() - interval '1 hour' where node_instance_id = $1";
+      await change(server, `update heartbeats set last_seen_at = ${hourAgo}`, [machine.node_instance_id]);
+      await change(server, `update instances set credential_used_at = ${hourAgo}`, [machine.node_instance_id]);
       return isReissued(server.url, signReissue(machine, secondsLater(now(systemClock), -600).toISOString()));
     },
   },
