@@ -11,7 +11,7 @@ import { withClient } from '../../support/database.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
-import { startMachineInNewPool } from '../support/floods.ts';
+import { createPoolWithToken, startMachineInNewPool } from '../support/floods.ts';
 
 const reissue = 'src/store/agents/credentials/reissue.ts';
 const signatureCheck: SourceEdit = {
@@ -76,12 +76,17 @@ export const lostCredentialAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const machine = await startLostMachine(server, 'delayed');
+      // It sends no heartbeat, because the server might store its time after the update below.
+      const join_token = await createPoolWithToken(server, 'delayed');
+      const machine = await startMachine(server.url, { join_token, name: 'delayed' });
+      await loseCredential(server.database_url, machine);
       // The restoration began before the signature, so only its age is wrong.
       await change(server, "update restorations set began_at = now() - interval '30 minutes'");
-      const hourAgo = "now() - interval '1 hour' where node_instance_id = $1";
-      await change(server, `update heartbeats set last_seen_at = ${hourAgo}`, [machine.node_instance_id]);
-      await change(server, `update instances set credential_used_at = ${hourAgo}`, [machine.node_instance_id]);
+      await change(
+        server,
+        "update heartbeats set last_seen_at = now() - interval '1 hour' where node_instance_id = $1",
+        [machine.node_instance_id],
+      );
       return isReissued(server.url, signReissue(machine, secondsLater(now(systemClock), -600).toISOString()));
     },
   },
