@@ -17,7 +17,7 @@ export interface DbosJournalParts {
   onJournalFailure(error: unknown): void;
 }
 
-const isTakeover = (error: unknown): error is Error =>
+export const isTakeover = (error: unknown): error is Error =>
   error instanceof DBOSWorkflowConflictError || error instanceof DbosErrors.DBOSWorkflowCancelledError;
 
 const isDivergence = (error: unknown): error is Error =>

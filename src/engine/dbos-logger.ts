@@ -1,6 +1,7 @@
 /** Sends DBOS's log lines to our log. DBOS's info messages appear at debug level only. */
 import type { DLogger } from '@dbos-inc/dbos-sdk';
 import type { Clock } from '../base/clock.ts';
+import { isTakeover } from './dbos-journal.ts';
 import type { EngineLog } from './engine-log.ts';
 
 /** While the store is unavailable, every run repeats the same warning each second. */
@@ -40,6 +41,10 @@ export function dbosLogger(log: EngineLog, clock: Clock): DLogger {
       const repeats = rateLimit(text);
       if (repeats) log.warn({ ...fields, ...repeats }, text);
     },
-    error: (entry, metadata) => log.error({ ...fields, err: metadata?.error ?? metadata?.stack }, String(entry)),
+    error(entry, metadata) {
+      // DBOS logs it and throws it, and the journal reports it.
+      if (isTakeover(metadata?.error)) return log.debug(fields, String(entry));
+      log.error({ ...fields, err: metadata?.error ?? metadata?.stack }, String(entry));
+    },
   };
 }
