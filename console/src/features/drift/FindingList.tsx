@@ -6,7 +6,7 @@ import type { Finding } from '../../../../src/contract/supervision/finding.ts';
 import { shortId } from '../../ui/layout/CopyId.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
-import { findingLooks } from '../../ui/status/status-looks.ts';
+import { findingLooks, lookOf } from '../../ui/status/status-looks.ts';
 import { ownerWords, toSentence } from '../../ui/text.ts';
 import { toneStyle } from '../../ui/theme.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
@@ -28,12 +28,16 @@ interface Props {
 export const FindingList = ({ findings, onAction, hideSubject }: Props) => (
   <ul className={styles.list}>
     {findings.map((finding) => (
-      <li key={finding.finding_id} className={styles.finding} style={toneStyle(findingLooks[finding.status].tone)}>
+      <li
+        key={finding.finding_id}
+        className={styles.finding}
+        style={toneStyle(lookOf(findingLooks, finding.status).tone)}
+      >
         <div className={styles.head}>
           <div className={styles.words}>
             <Title finding={finding} />
             <p className={styles.dim}>
-              <StatusBadge look={findingLooks[finding.status]} status={finding.status} />
+              <StatusBadge look={lookOf(findingLooks, finding.status)} status={finding.status} />
               <span>{finding.kind.replaceAll('-', ' ')}</span>
               <span>{ownerWords(finding.owner_layer)}</span>
               {(!hideSubject || finding.kind === 'boot-shift') && <About finding={finding} />}

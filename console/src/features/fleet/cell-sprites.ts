@@ -4,7 +4,7 @@
  * only difference.
  */
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
-import { nodeLooks } from '../../ui/status/status-looks.ts';
+import { lookOf, nodeLooks } from '../../ui/status/status-looks.ts';
 
 export type CellMark = 'held' | 'stuck' | 'overdue' | null;
 
@@ -85,7 +85,7 @@ export class CellSprites {
     const pen = canvas.getContext('2d');
     if (!pen) return canvas;
     pen.scale(this.#ratio, this.#ratio);
-    const { tone, isSolid = false } = nodeLooks[status];
+    const { tone, isSolid = false } = lookOf(nodeLooks, status);
     const inset = (pitch - side) / 2;
     const radius = side >= smallPx ? side / 5 : 1;
     pen.beginPath();
@@ -106,7 +106,7 @@ export class CellSprites {
 
   #strokes(pen: CanvasRenderingContext2D, status: NodeStatus, isSolid: boolean, inset: number): void {
     const { side } = this.#size;
-    pen.strokeStyle = this.#colour(`--tone-${nodeLooks[status].tone}-${isSolid ? 'on' : 'fg'}`);
+    pen.strokeStyle = this.#colour(`--tone-${lookOf(nodeLooks, status).tone}-${isSolid ? 'on' : 'fg'}`);
     pen.lineWidth = Math.max(0.9 / side, 1 / 17);
     pen.lineCap = 'round';
     pen.lineJoin = 'round';

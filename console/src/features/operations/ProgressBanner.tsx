@@ -7,7 +7,7 @@ import type { Step } from '../../../../src/contract/operation.ts';
 import type { Progress } from '../../../../src/contract/progress.ts';
 import { arrivedAtMs } from '../../api/cache/received.ts';
 import { useTicking } from '../../api/server-clock.ts';
-import { operationLooks } from '../../ui/status/status-looks.ts';
+import { lookOf, operationLooks } from '../../ui/status/status-looks.ts';
 import { humanize, ownerWords } from '../../ui/text.ts';
 import { toneStyle } from '../../ui/theme.ts';
 import { formatElapsed } from '../../ui/time/durations.ts';
@@ -25,7 +25,7 @@ export function ProgressBanner({ progress, steps }: Props) {
   const ended = hasEnded(progress);
   const sinceReceipt = useTicking((nowMs) => (ended ? 0 : Math.floor((nowMs - arrivedAtMs(progress)) / 1000)));
   const percent = barPercent(progress);
-  const look = operationLooks[progress.status];
+  const look = lookOf(operationLooks, progress.status);
   const Icon = look.icon;
   const usually = ended ? null : usualDuration(progress);
   const outlookWords = outlook(progress, sinceReceipt);

@@ -1,7 +1,7 @@
 /** Progress in a table cell: the bar and one line. */
 import type { OperationError } from '../../../../src/contract/operation.ts';
 import type { Progress } from '../../../../src/contract/progress.ts';
-import { operationLooks } from '../../ui/status/status-looks.ts';
+import { lookOf, operationLooks } from '../../ui/status/status-looks.ts';
 import { toneStyle } from '../../ui/theme.ts';
 import styles from './ProgressLine.module.css';
 import { barPercent, hasEnded, labelOf, position } from './progress.ts';
@@ -20,7 +20,7 @@ export function ProgressLine({ progress, error }: Props) {
   const { failing } = progress;
   const words = [position(progress), labelOf(progress), failing && `failing: ${failing.message}`];
   return (
-    <span className={styles.line} style={toneStyle(failing ? 'warn' : operationLooks[progress.status].tone)}>
+    <span className={styles.line} style={toneStyle(failing ? 'warn' : lookOf(operationLooks, progress.status).tone)}>
       <span className={styles.words}>{words.filter(Boolean).join(' · ')}</span>
       <span className={styles.bar} aria-hidden>
         <span className={styles.fill} style={{ width: `${percent ?? 0}%` }} />

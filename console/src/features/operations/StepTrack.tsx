@@ -2,7 +2,7 @@
 
 import type { Step } from '../../../../src/contract/operation.ts';
 import { useTicking } from '../../api/server-clock.ts';
-import { stepLook } from '../../ui/status/status-looks.ts';
+import { lookOf, stepLooks } from '../../ui/status/status-looks.ts';
 import { humanize } from '../../ui/text.ts';
 import { toneStyle } from '../../ui/theme.ts';
 import { formatElapsed, formatPrecise, formatRoughly } from '../../ui/time/durations.ts';
@@ -19,7 +19,7 @@ export function StepTrack({ steps }: { steps: Step[] }) {
 }
 
 function StepItem({ step }: { step: Step }) {
-  const look = stepLook(step.status);
+  const look = lookOf(stepLooks, step.status);
   const Icon = look.icon;
   return (
     <li className={styles.step} style={toneStyle(look.tone)} data-status={step.status} title={step.error?.message}>

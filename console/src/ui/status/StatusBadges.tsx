@@ -8,7 +8,7 @@ import {
 } from '../../../../src/lifecycle/model/states.ts';
 import { type MachineTrouble, troubleWords } from './machine-trouble.ts';
 import { StatusBadge } from './StatusBadge.tsx';
-import { allocationLooks, nodeLooks, operationLooks } from './status-looks.ts';
+import { allocationLooks, lookOf, nodeLooks, operationLooks } from './status-looks.ts';
 
 interface Props<Status> {
   status: Status;
@@ -16,7 +16,7 @@ interface Props<Status> {
 }
 
 export const NodeStatusBadge = ({ status, large }: Props<NodeStatus>) => (
-  <StatusBadge look={nodeLooks[status]} status={status} means={nodeStatuses[status].means} large={large} />
+  <StatusBadge look={lookOf(nodeLooks, status)} status={status} means={nodeStatuses[status]?.means} large={large} />
 );
 
 interface AllocationProps extends Props<AllocationStatus> {
@@ -27,20 +27,20 @@ interface AllocationProps extends Props<AllocationStatus> {
 export const AllocationStatusBadge = ({ status, large, trouble }: AllocationProps) =>
   trouble ? (
     <StatusBadge
-      look={nodeLooks[trouble.status]}
+      look={lookOf(nodeLooks, trouble.status)}
       status={`${status}, ${troubleWords[trouble.status].label}`}
       means={troubleWords[trouble.status].sentence}
       large={large}
     />
   ) : (
     <StatusBadge
-      look={allocationLooks[status]}
+      look={lookOf(allocationLooks, status)}
       status={status}
-      means={allocationStatuses[status].means}
+      means={allocationStatuses[status]?.means}
       large={large}
     />
   );
 
 export const OperationStatusBadge = ({ status, large }: Props<OperationStatus>) => (
-  <StatusBadge look={operationLooks[status]} status={status} large={large} />
+  <StatusBadge look={lookOf(operationLooks, status)} status={status} large={large} />
 );

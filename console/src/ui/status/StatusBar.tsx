@@ -2,7 +2,7 @@
 import { type NodeStatus, nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
 import { toneStyle } from '../theme.ts';
 import styles from './StatusBar.module.css';
-import { nodeLooks } from './status-looks.ts';
+import { lookOf, nodeLooks } from './status-looks.ts';
 
 interface Props {
   counts: Partial<Record<NodeStatus, number>>;
@@ -18,7 +18,7 @@ export function StatusBar({ counts, total }: Props) {
           <span
             key={status}
             className={styles.part}
-            style={{ ...toneStyle(nodeLooks[status].tone), flexGrow: (counts[status] ?? 0) / total }}
+            style={{ ...toneStyle(lookOf(nodeLooks, status).tone), flexGrow: (counts[status] ?? 0) / total }}
             title={`${counts[status]} ${status}`}
           />
         ))}

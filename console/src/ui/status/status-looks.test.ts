@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import {
   allocationLooks,
   findingLooks,
+  lookOf,
   nodeLooks,
   operationLooks,
   residueLooks,
-  stepLook,
   stepLooks,
 } from './status-looks.ts';
 
@@ -21,7 +21,7 @@ describe.each(Object.entries({ nodeLooks, allocationLooks, operationLooks, stepL
   },
 );
 
-it('has a look for a step status of a newer server', () => {
-  expect(stepLook('running')).toBe(stepLooks.running);
-  expect(stepLook('of a newer server' as 'running')).toMatchObject({ tone: 'idle', icon: stepLooks.pending.icon });
+it('has a look for a status of a newer server', () => {
+  expect(lookOf(stepLooks, 'running')).toBe(stepLooks.running);
+  expect(lookOf(operationLooks, 'of a newer server' as 'running')).toMatchObject({ tone: 'idle' });
 });

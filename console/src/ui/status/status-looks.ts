@@ -82,9 +82,6 @@ export const stepLooks: Record<ShownStepStatus, Look> = {
   cancelled: { tone: 'idle', icon: IconBan },
 };
 
-/** A newer server may send a status that this console does not know. */
-export const stepLook = (status: ShownStepStatus): Look => stepLooks[status] ?? stepLooks.pending;
-
 export const findingLooks: Record<FindingStatus, Look> = {
   open: { tone: 'warn', icon: IconAlertTriangle, isSolid: true },
   seen: { tone: 'busy', icon: IconEye },
@@ -98,3 +95,9 @@ export const residueLooks: Record<ResidueStatus, Look> = {
   gone: { tone: 'ok', icon: IconCheck },
   adopted: { tone: 'idle', icon: IconUser },
 };
+
+const unknownLook: Look = { tone: 'idle', icon: IconCircleDashed };
+
+/** A newer server may send a status that these tables do not have. */
+export const lookOf = <Status extends string>(looks: Readonly<Record<Status, Look>>, status: Status): Look =>
+  looks[status] ?? unknownLook;
