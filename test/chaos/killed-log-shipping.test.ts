@@ -21,7 +21,8 @@ const trapSql = `
   create trigger chaos_hold_lines after insert on node_log_chunks for each row execute function chaos_hold_lines();`;
 /**
  * Selects inserts that wait for the lock in a transaction of a single statement. The database
- * finishes such a statement even after its client died.
+ * finishes such a statement even after its client died. Longer transactions insert with another
+ * statement, or lock the end of the log first.
  */
 const waitingInsertsSql = `
   select 1
@@ -31,7 +32,14 @@ const waitingInsertsSql = `
     and waiting.objid = ${lock}
     and not waiting.granted
     and activity.datname = current_database()
-    and activity.query_start - activity.xact_start < interval '1 millisecond'`;
+    and activity.query like '%with shipped as (%'
+    and not exists (
+      select
+      from pg_locks earlier
+      where earlier.pid = waiting.pid
+        and earlier.relation = 'node_log_ends'::regclass
+        and earlier.mode = 'RowShareLock'
+    )`;
 const lockSql = `select pg_advisory_lock(${lock})`;
 const unlockSql = `select pg_advisory_unlock(${lock})`;
 
