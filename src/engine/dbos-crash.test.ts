@@ -43,10 +43,10 @@ async function kill(replica: ChildProcess): Promise<void> {
   await exited;
 }
 
-function replica(orders: Omit<ReplicaOptions, 'connectionString' | 'eventFile'>): ChildProcess {
+function replica(options: Omit<ReplicaOptions, 'connectionString' | 'eventFile'>): ChildProcess {
   const child = spawn(
     process.execPath,
-    [script, JSON.stringify({ ...orders, connectionString: database.url, eventFile } satisfies ReplicaOptions)],
+    [script, JSON.stringify({ ...options, connectionString: database.url, eventFile } satisfies ReplicaOptions)],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => output.push(String(chunk)));

@@ -43,10 +43,10 @@ async function open(
   listener: EngineListener,
   clock?: Clock,
 ): Promise<EngineUnderTest> {
-  const family = randomBytes(4).toString('hex');
+  const idPrefix = randomBytes(4).toString('hex');
   let engines = 0;
   const start = async () => {
-    const engine = newEngine(listener, `${family}-${++engines}`, clock);
+    const engine = newEngine(listener, `${idPrefix}-${++engines}`, clock);
     prepare(engine);
     await engine.launch();
     return engine;
@@ -69,7 +69,7 @@ async function open(
     async crash() {
       await engine.shutdown();
       engine = await start();
-      return engine.recover([`${family}-${engines - 1}`]);
+      return engine.recover([`${idPrefix}-${engines - 1}`]);
     },
     close: () => engine.shutdown(),
   };

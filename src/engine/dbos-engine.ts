@@ -39,7 +39,8 @@ export interface DbosEngineOptions {
   pool_size?: number;
   random?: () => number;
   /**
-   * Shows when the store is unavailable. Without it, the engine notices this by failed statements.
+   * Shows when the store is unavailable, so that an outage costs a step no try. Without it, a step
+   * that fails because of an outage uses up a try.
    */
   store?: StoreAvailability & {
     Client: typeof Client;
@@ -250,7 +251,8 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
 
     async cancel(workflow_id, attempt) {
       const id = dbosId(workflow_id, attempt);
-      // A sleep receives the cancel message itself; a `waitFor` is woken and then finds it.
+      // A sleep receives the cancel message itself. A `waitFor` is woken, and its next check finds
+      // the cancel message.
       return (await send(id, 'cancel', cancelKey)) && (await wakeOnce(id));
     },
 

@@ -1,6 +1,6 @@
 /**
- * A run's journal in DBOS: each effect is a DBOS step, and each wait is a `recv`. Call it only
- * inside the workflow function, because DBOS keeps the position in the async context.
+ * A run's journal in DBOS: each effect is a DBOS step, and each wait is a `recv`. Use the journal
+ * only inside the workflow function, because DBOS keeps the position in the async context.
  */
 import { DBOS, DBOSStepNondeterminismError, DBOSWorkflowConflictError, Error as DbosErrors } from '@dbos-inc/dbos-sdk';
 import type { Json } from './engine.ts';

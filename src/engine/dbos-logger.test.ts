@@ -17,7 +17,7 @@ it('leaves it to the journal to report that another replica took a run over', ()
   expect(logLevels((logger) => logger.error(failure.message, { error: failure }))).toEqual(['error']);
 });
 
-it('repeats a warning once in ten seconds', () => {
+it('logs a repeated warning only once within ten seconds', () => {
   expect(
     logLevels((logger) => {
       for (let attempt = 1; attempt <= 3; attempt++) logger.warn(`Retrying (attempt ${attempt})`);

@@ -42,7 +42,7 @@ export function dbosLogger(log: EngineLog, clock: Clock): DLogger {
       if (repeats) log.warn({ ...fields, ...repeats }, text);
     },
     error(entry, metadata) {
-      // DBOS logs it and throws it, and the journal reports it.
+      // DBOS throws this error too, and the journal reports the takeover.
       if (isTakeover(metadata?.error)) return log.debug(fields, String(entry));
       log.error({ ...fields, err: metadata?.error ?? metadata?.stack }, String(entry));
     },

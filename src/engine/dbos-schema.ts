@@ -1,4 +1,4 @@
-/** DBOS's tables in a database where no engine is launched yet, as a restore needs them. */
+/** Creates DBOS's tables, and reads their version, without an engine. A restore needs this. */
 import { allMigrations } from '@dbos-inc/dbos-sdk/internal/sysdb_migrations/internal/migrations';
 import {
   getCurrentSysDBVersion,

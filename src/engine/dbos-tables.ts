@@ -1,6 +1,6 @@
 /**
- * Our own statements on DBOS's tables, for functions that DBOS's API lacks. DBOS is pinned to one
- * version, and the conformance suite runs each statement.
+ * Our own statements on DBOS's tables, for functions that DBOS's API lacks. They depend on tables
+ * that DBOS may change, so DBOS is pinned to one version.
  */
 
 import { createHash } from 'node:crypto';

@@ -158,7 +158,7 @@ export interface EngineListener {
    * Called with the time for which the run could not continue because the store was unavailable.
    */
   waitedForStore?(run: OperationRun, wait: { step: string | null; seconds: number }): Promise<void>;
-  /** Called inside a recorded step, so it is called at least once, however often replicas crash. */
+  /** Called at least once, however often replicas crash. Repeated until it does not throw. */
   ended(run: OperationRun, outcome: RunOutcome): Promise<void>;
 }
 

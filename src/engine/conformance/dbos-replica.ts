@@ -20,11 +20,11 @@ export interface ReplicaOptions {
   hang_in?: string;
 }
 
-const orders: ReplicaOptions = JSON.parse(process.argv[2] ?? '');
-const write = (line: string) => appendFileSync(orders.eventFile, `${orders.executor_id} ${line}\n`);
+const options: ReplicaOptions = JSON.parse(process.argv[2] ?? '');
+const write = (line: string) => appendFileSync(options.eventFile, `${options.executor_id} ${line}\n`);
 
 const engine = createDbosEngine({
-  ...orders,
+  ...options,
   clock: systemClock,
   log: silentLog,
   listener: {
@@ -44,7 +44,7 @@ engine.register({
     for (const name of ['one', 'two', 'three']) {
       const answer = await context.step(name, async () => {
         write(name);
-        if (orders.hang_in === name) await neverSettle();
+        if (options.hang_in === name) await neverSettle();
         return process.pid;
       });
       results.push(answer);
@@ -55,10 +55,10 @@ engine.register({
 
 await engine.launch();
 write('launched');
-for (const workflow_id of orders.start ?? [])
+for (const workflow_id of options.start ?? [])
   await engine.start({ workflow_id, attempt: 1, kind: 'replica-probe', revision: 1, params: null });
 process.on('SIGTERM', async () => {
   await engine.halt();
   write('halted');
 });
-if (orders.recover) write(`recovered ${await engine.recover(orders.recover)}`);
+if (options.recover) write(`recovered ${await engine.recover(options.recover)}`);
