@@ -35,7 +35,10 @@ export async function openSource({ url, data_dir }: DatabasePlace, log: Log): Pr
   return running === undefined ? startDatabase(data_dir, log) : { url: running, close: leaveOpen };
 }
 
-/** Opens an embedded database to read. Its server is stopped, and stays stopped until `close`. */
+/**
+ * Opens an embedded database to read. Fails while a server runs on it, and keeps servers from
+ * starting on it until `close`.
+ */
 export async function openStopped(data_dir: string, log: Log): Promise<OpenPlace> {
   requireCluster(data_dir);
   return startDatabase(data_dir, log);

@@ -47,7 +47,7 @@ describe.for(names)('the database of %s', (name) => {
     expect(await readDigests(target.url)).toEqual(await readDigests(source.url));
     expect(await readVersion(target.url)).toBe(await readVersion(source.url));
 
-    // The cluster is that of the source, so only the mark of the restore shows it.
+    // Source and target are in one cluster, so only the mark that the restore left shows it.
     expect((await migrate(target.url)).restored).toMatchObject({ era: '1', sign: 'backup_loaded' });
     expect((await migrate(target.url)).restored).toBeUndefined();
     expect(await readEras(target.url)).toMatchObject([{ era: '0' }, { era: '1', sign: 'backup_loaded' }]);

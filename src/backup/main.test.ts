@@ -62,7 +62,8 @@ test('moves all rows from an external database through an embedded one to anothe
   const target = await emptyDatabase();
   try {
     expect(await countersIn(running.url)).toEqual(['kept']);
-    // While a server runs on it, it can be backed up, but not moved or restored into.
+    // While a server runs on a database, the database can be backed up, but it cannot be moved, and
+    // no backup can be restored into it.
     const online = await runBackupProgram(
       'backup',
       '--data-dir',

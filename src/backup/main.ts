@@ -35,7 +35,8 @@ async function backUp(options: BackupOptions & { command: 'backup' }): Promise<v
   const source = await openSource(options.from, say);
   try {
     const isNew = !existsSync(options.key_file);
-    // Only a user who named the key file may want a key that is not the server's.
+    // Creates a key only in a file that the user named. Otherwise a missing key file is an error,
+    // because the backup would not be encrypted with the key of the server.
     if (isNew && !options.may_create_key) openKeyFile(options.key_file);
     const key_ring = openKeyRing(options.key_file, systemClock);
     if (isNew) say(`Created the key file ${options.key_file}. Keep a copy of it away from this host.`);
@@ -112,7 +113,7 @@ async function run(): Promise<void> {
   else await move(options);
 }
 
-// An exit stops an embedded database that this program started, and removes its draft.
+// Exit handlers stop an embedded database that this program started, and remove a backup's draft.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => endEarly());
 
 run().catch((error: unknown) => {

@@ -156,7 +156,7 @@ export function readOptions(words: string[], env: Record<string, string | undefi
     return { ...shared, command, file, s3_endpoint: endpointOf(file), key_file };
   }
   if (command === 'restore') {
-    // Not from the variables of the server, which name a database in use.
+    // The variables of the server are not read, because they name a database in use.
     const url = readUrl(env[targetVariable]);
     if (url === null && values['data-dir'] === undefined)
       throw new SettingsError(`name the empty database with --database-url, ${targetVariable} or --data-dir`);

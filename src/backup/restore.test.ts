@@ -320,10 +320,10 @@ async function* changeRecords(
 
 test.for<[string, (record: BackupRecord) => BackupRecord | undefined]>([
   [
-    'a table with fewer rows than it counts',
+    'a row count that is too high',
     (record) => (record.kind === 'table_end' ? { ...record, rows: record.rows + 1 } : record),
   ],
-  ['counts that differ', (record) => (record.kind === 'end' ? { ...record, tables: {} } : record)],
+  ['totals that lack its tables', (record) => (record.kind === 'end' ? { ...record, tables: {} } : record)],
   ['no end', (record) => (record.kind === 'end' ? undefined : record)],
   [
     'an unknown table',

@@ -81,8 +81,8 @@ describe('refuses, and leaves no file', () => {
   });
 });
 
-describe('waits only so long', () => {
-  test('for a database that accepts the connection and never answers', async () => {
+describe('times out', () => {
+  test('waiting for a database that accepts the connection and never answers', async () => {
     const silent = await silentListener({ host: '127.0.0.1', port: 0 });
     cleanups.push(silent.close);
     const url = `postgres://a@127.0.0.1:${silent.port}/a`;
@@ -94,7 +94,7 @@ describe('waits only so long', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  test('for a table that another session has locked', async () => {
+  test('waiting for a table that another session has locked', async () => {
     await withClient(source.dba.url, async (client) => {
       await client.query('begin; lock table nodes in access exclusive mode');
       await expect(take()).rejects.toMatchObject({ name: 'BackupRefused', code: 'database_in_use' });
@@ -115,7 +115,7 @@ test('a backup shows one moment, even if rows change while it is read', async ()
   expect(counts[0]?.['public.counts']).toBe(0);
 });
 
-test('keeps the newest backups of the installation in a directory, and only deletes those', async () => {
+test('deletes all but the newest backups of the installation, and no other file', async () => {
   const names = ['2001-01-01T00-00-00-000Z', '2002-01-01T00-00-00-000Z'].map(
     (time) => `slipway-test-${time}.slipway-backup`,
   );

@@ -22,7 +22,7 @@ export interface TakenBackup {
   bytes: number;
   tables: number;
   rows: number;
-  /** The key that opens it. */
+  /** The id of the key that opens the backup. */
   kid: string;
   /** Old backups, and what killed backups left behind. */
   deleted: string[];
@@ -53,7 +53,7 @@ export async function takeBackup(options: TakeBackupOptions): Promise<TakenBacku
   const { url, to, s3_endpoint = null, keep, key_ring, signal, limits } = options;
   const { storage, name: givenName } = await openPlace(to, s3_endpoint);
   const snapshot = await readDatabase(url, dbosSchema, limits);
-  // The running statement then fails.
+  // Closing the connection makes the running statement fail.
   const stop = () => void snapshot.close();
   signal?.addEventListener('abort', stop);
   try {

@@ -17,7 +17,7 @@ const firstRangeBytes = megabyte / 4;
 const rangeBytes = 8 * megabyte;
 const connectTimeoutMs = 10_000;
 const idleTimeoutMs = 60_000;
-/** A store says only when an upload began. No backup takes a week. */
+/** A store reports only when an upload began. A backup that still runs takes less than a week. */
 const abandonedMs = 7 * 86_400_000;
 
 /** Fills one buffer again and again, so the consumer must be done with a part before the next. */
@@ -74,7 +74,7 @@ export async function openBucket(address: S3Address, endpoint: string | null): P
     return names.filter(isBackupName).sort();
   }
 
-  /** Ranges, because a restore may pause for longer than a store keeps a connection open. */
+  /** Reads ranges, because a restore may pause for longer than a store keeps a connection open. */
   async function* read(name: string): AsyncGenerator<Buffer> {
     const Key = prefix + name;
     let IfMatch: string | undefined;
@@ -96,7 +96,7 @@ export async function openBucket(address: S3Address, endpoint: string | null): P
     }
   }
 
-  /** Not the header If-None-Match at the end of an upload, because some stores refuse it. */
+  /** Lists the name, because some stores refuse the header If-None-Match when an upload ends. */
   async function refuseExisting(name: string): Promise<void> {
     const Key = prefix + name;
     const { Contents = [] } = await explained(

@@ -16,7 +16,7 @@ export interface BackupStorage {
    * what it deleted, for people. A failure stops no backup.
    */
   removeAbandoned(isOurs: (name: string) => boolean, nowMs: number): Promise<string[]>;
-  /** The name as commands take it. */
+  /** Returns the whole path or URL of a backup, as the commands accept it. */
   pathOf(name: string): string;
 }
 
