@@ -115,7 +115,7 @@ test('replaces a planted link, and does not write where it leads', () =>
     expect((await lstat(adminTokenPath(folder))).isFile()).toBe(true);
   }));
 
-test('says why it cannot, and exits with 2', async () => {
+test('exits with 2 and an explanation if no token can be created', async () => {
   const wrong = admin([]);
   expect(wrong).toMatchObject({ status: 2, stdout: '' });
   expect(wrong.stderr).toContain('Usage: slipway admin reset-token');

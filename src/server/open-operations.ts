@@ -161,7 +161,7 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
   tail.subscribe(createOperationWaker(db, engine, executor.replica_id, notWoken));
   tail.subscribe((fact) => runner.observe(fact));
   let isLeaving = false;
-  /** The engine continues runs as soon as it is launched, so not while a restoration is open. */
+  /** Call this only when no restoration is open: a launched engine continues its runs at once. */
   const startActing = async () => {
     await engine.launch();
     for (const { workflow_id, attempt } of await listCancelling(db)) await engine.cancel(workflow_id, attempt);

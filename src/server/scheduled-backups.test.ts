@@ -81,7 +81,7 @@ test('takes one backup for all replicas that share the directory', async () => {
   const allWait = () => replicas.every(({ clock }) => clock.pendingTimers() === 1);
   await until('every replica to wait', allWait);
   expect(await files()).toHaveLength(1);
-  // Those that had to wait for their turn look again, one after the other, and find the backup.
+  // The replicas that did not get the turn check again after a minute, and find the backup.
   const uninformed = () => replicas.filter(({ backups }) => backups.state().last_at === null);
   await until('every replica to find the backup', async () => {
     await Promise.all(uninformed().map(({ clock }) => clock.advance(60_000)));

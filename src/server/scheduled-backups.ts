@@ -1,6 +1,6 @@
 /**
- * Takes backups on a schedule. The newest backup there says when the next one is due, so
- * a restart does not take one too early.
+ * Takes backups on a schedule. The next backup is due `every_seconds` after the newest one in the
+ * place of the backups, so a restart takes none too early.
  */
 import { readNewestBackup } from '../backup/read-backup.ts';
 import { takeBackup } from '../backup/take-backup.ts';
@@ -33,7 +33,7 @@ interface ScheduleOptions {
 }
 
 const maxRetryMs = 15 * 60_000;
-/** The pause until the next look while another replica takes a backup. */
+/** The pause before the next check while another replica takes a backup. */
 const turnRetryMs = 60_000;
 
 export function scheduleBackups({
