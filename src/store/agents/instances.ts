@@ -173,7 +173,7 @@ export async function saveDriverState(
   await db.query('update instances set driver_state = $2 where node_instance_id = $1', [id, state]);
 }
 
-/** Marks an instance as registered that its provider finished without an agent. */
+/** Marks an agentless instance as registered, because its provider has finished the launch. */
 export async function registerAgentless(tx: Transaction, id: NodeInstanceId, now: Date): Promise<void> {
   await tx.query('update instances set registered_at = coalesce(registered_at, $2) where node_instance_id = $1', [
     id,

@@ -1,7 +1,6 @@
 /**
- * Issues a credential to an agent that a restored database no longer knows: its credential is newer
- * than the backup, but its key is in the restored rows. Everything that is not such a return is
- * refused with the same problem.
+ * Issues a credential to an agent whose credential is newer than the restored backup, but whose key
+ * is in the restored rows. Every other request is refused, always with the same problem.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { secondsLater } from '../../../base/clock.ts';
@@ -46,7 +45,7 @@ export interface ReissueFacts {
   last_seen_at: Date | null;
 }
 
-/** Whether the restore explains that the server does not know the credential of this instance. */
+/** Whether the restore explains why the credential of this instance is not in the rows. */
 export function mayReissue(
   { node, instance, restoration, last_seen_at }: ReissueFacts,
   request: CredentialReissue,
@@ -55,7 +54,7 @@ export function mayReissue(
   if (!node || !instance || !restoration || !isSignedByTrustedKey(instance, request)) return false;
   const signed_at = new Date(request.signed_at);
   if (findTimeFault(signed_at, instance, now)) return false;
-  // An earlier signature may have been used before the restore, and the backup does not know that.
+  // An earlier signature may have been used before the restore, and the backup may not show that.
   if (signed_at <= restoration.began_at) return false;
   const { ended_at, began_at } = restoration;
   if (ended_at && now > secondsLater(ended_at, maxSecondsAfterRestoration)) return false;
@@ -65,7 +64,8 @@ export function mayReissue(
   if (node.status === 'retired' || node.node_instance_id !== instance.node_instance_id) return false;
   // Only our own agents have a key and a credential.
   if (fenced_at || revoked_at || door !== null || !credential_hash) return false;
-  // A known credential is in use, so the machine lost none. The caller may run on a copy of it.
+  // A known credential is in use, so the machine lost none. The caller may run on a copy of the
+  // machine.
   if ([instance.credential_used_at, last_seen_at].some((at) => at !== null && at >= began_at)) return false;
   // An agent whose credential is known can rotate it.
   return ![credential_hash, next_credential_hash].some((hash) => hash?.toString('hex') === request.credential_sha256);
@@ -80,7 +80,7 @@ async function readLastSeen(tx: Transaction, node_instance_id: NodeInstanceId): 
 }
 
 export interface Reissue {
-  /** Read without a lock, and signed for by its trusted key. */
+  /** Was read without a lock. The request is signed with its trusted key. */
   instance: Pick<InstanceRow, 'node_id' | 'node_instance_id'>;
   request: CredentialReissue;
   /** When the new credential expires; null if credentials never expire. */

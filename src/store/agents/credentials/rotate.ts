@@ -41,7 +41,10 @@ function refuseUnsigned(instance: InstanceRow, { credential, signature }: Rotati
   throw new ApiProblem('rotation_unsigned');
 }
 
-/** Its first use voids the current credential, and an unused one is replaced by the next. */
+/**
+ * Issues the next credential. Its first use voids the current one. Another call before that first
+ * use replaces it.
+ */
 export async function issueNextCredential(
   tx: Transaction,
   node_instance_id: NodeInstanceId,

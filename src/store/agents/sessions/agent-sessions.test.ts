@@ -230,7 +230,7 @@ it('drops every credential of an instance', async () => {
   expect(sessions.getCached(next)).toBeUndefined();
 });
 
-it('reads every session again after it forgot all', async () => {
+it('forgets all sessions, and marks those that callers hold as outdated', async () => {
   const node = await readyNode();
   const sessions = createAgentSessions(db);
   const held = await mustFind(sessions, node);

@@ -2,9 +2,10 @@
  * Caches the sessions of a replica's agents, so that a heartbeat needs no query. A session is read
  * on first use, and every transition checks the instance again before it changes a node.
  *
- * A fact of the evidence tail only marks a session as outdated; then the row is read. Facts arrive
- * after their change, so a session may be newer than a fact: applied directly, an old fact would
- * return a node to `starting` after its agent got the reply `ready`.
+ * A fact of the evidence tail that contradicts a session marks it as outdated; then the row is
+ * read. Facts arrive after their change, so a session may be newer than a fact: applied directly,
+ * an old fact would return a node to `starting` after its agent got the reply `ready`. Only the
+ * number of waiting tasks is changed by facts directly.
  */
 import { createBatcher } from '../../../base/batching/batch.ts';
 import { type Clock, pause, secondsLater } from '../../../base/clock.ts';
@@ -210,7 +211,7 @@ export function createAgentSessions(db: Database, limit = maxSessions): AgentSes
   const nameIndex = new Map<string, CachedSession>();
   const instanceIndex = new Map<string, CachedSession>();
 
-  /** The number of the last fact about each instance during reads; a row may be older than it. */
+  /** The number of the last fact about each instance during reads. A row may not show it yet. */
   const lastFactNumbers = new Map<string, number>();
   let factCount = 0;
   let runningReads = 0;
