@@ -1,4 +1,4 @@
-/** Which tables, columns, sequences and keys a database has, as a backup needs them. */
+/** Lists the tables, columns, sequences, evidence partitions and migrations of a database. */
 import type pg from 'pg';
 import type { EvidencePiece, SequenceValue } from './records.ts';
 
@@ -55,7 +55,7 @@ export async function listSequences(client: pg.Client, schemas: string[]): Promi
 
 /** Sorted in the order in which `evidence_extend` creates them. */
 export async function listEvidencePieces(client: pg.Client): Promise<EvidencePiece[]> {
-  // Migration 0049 gave the function this name.
+  // Migration 0049 renamed the function to `evidence_closed_pieces`.
   const { rows: names } = await client.query<{ function: string | null }>(
     `select coalesce(to_regproc('evidence_closed_pieces'), to_regproc('evidence_pieces'))::text as function`,
   );

@@ -98,7 +98,7 @@ async function withoutForeignKeys(client: pg.Client, schemas: string[], work: ()
     );
 }
 
-/** Triggers would count and translate rows a second time: the backup has their results. */
+/** Triggers would count and translate rows a second time: the backup has the rows they wrote. */
 async function withoutTriggers(client: pg.Client, tables: StoredTable[], work: () => Promise<void>): Promise<void> {
   for (const table of tables) await client.query(`alter table ${quoteTable(client, table)} disable trigger user`);
   await work();
@@ -138,7 +138,7 @@ async function prepare(
   engine: EngineSchema,
 ): Promise<void> {
   for (const { layer, until } of evidence_pieces) await client.query('select evidence_extend($1, $2)', [layer, until]);
-  // Each of these tables has rows of the backup too. Earlier schemas lack some of them.
+  // The backup has its own rows of these tables. Earlier schemas lack some of the tables.
   const written = listWrittenByMigrations(engine);
   for (const table of tables)
     if (written.includes(tableName(table))) await client.query(`delete from ${quoteTable(client, table)}`);

@@ -1,4 +1,4 @@
-/** Opens the connection of a backup or a restore, which waits for other sessions only so long. */
+/** Opens the connection of a backup or a restore, with limits on its waits. */
 import pg from 'pg';
 import { FailoverClient } from '../pg/connections/failover-client.ts';
 import { portableText } from './catalog.ts';

@@ -1,6 +1,6 @@
 /**
  * Reads a whole database as records, from one snapshot, while servers keep running. Only changes of
- * the schema wait until the last record is read.
+ * the schema wait until the snapshot is closed.
  */
 import type pg from 'pg';
 import { copyOut } from '../pg/copy.ts';

@@ -97,9 +97,9 @@ test('a listed machine without a node came, and one of a newer instance changed 
     resourceOf(replaced, 'inst_z_newer', 'disk/inst_z_newer'),
     resourceOf('node_unknown', 'inst_unknown'),
     resourceOf(retired, 'inst_of_retired'),
-    // Left of an instance that was pruned from the rows.
+    // Left behind by an instance that was pruned from the rows.
     resourceOf(same, 'inst_a_pruned'),
-    // Left of a machine that the rows know.
+    // Left behind by an instance that is in the rows.
     resourceOf(retired, instanceOf(retired)),
   ];
   const differences = await compareResources(db, listed);
@@ -151,7 +151,7 @@ const findReleases = async () => {
   return items.filter(({ kind }) => kind === 'changed_hands').map(({ subject }) => subject);
 };
 
-test('a machine changed hands if its agent ended a release that the rows do not know or show as unfinished', async () => {
+test('a machine changed hands if its agent ended a release that the rows lack or show as unfinished', async () => {
   const releaseAt = (seconds: number) => firstIdAt('workflow', at(seconds));
   const [known, unfinished, later, pruned, never, retried] = (await Promise.all([
     ...[place(), place(), place(), place(), place(), place()],
@@ -248,7 +248,7 @@ test('a confirmed machine that no allocation holds is maybe used', async () => {
   expect(await listSubjects()).toEqual([free, released, starting].map((id) => `maybe_used ${id}`).sort());
 });
 
-test('after the end only what machines and providers showed is listed', async () => {
+test('after the end of the restoration only stored differences are listed', async () => {
   await place();
   await replace('yard', 10, differenceOf('gone', 'a'));
   expect(await countDifferences(db, await readRestoration())).toMatchObject({ gone: 1, unconfirmed: 0, maybe_used: 1 });

@@ -61,8 +61,9 @@ export async function compareResources(db: Queryable, listed: readonly ListedRes
 type Bounds = [restoration_id: string, first_unknown_release: string];
 
 /**
- * Releases with earlier ids are in the rows, or were pruned. Retention keeps each release for more
- * than an hour, and the backup may lack the rows that were written last.
+ * A release with an earlier id than `first_unknown_release` is in the rows, or was pruned. The
+ * bound is an hour early, because the backup may lack the rows that were written last; retention
+ * keeps each release for longer than that.
  */
 function boundsOf({ restoration_id, remembers_until }: RestorationRow): Bounds {
   const remembered_from = remembers_until ? secondsLater(remembers_until, -3600) : moment(0);
@@ -71,7 +72,7 @@ function boundsOf({ restoration_id, remembers_until }: RestorationRow): Bounds {
 
 /**
  * SQL: the latest answer of the node's agent to a ping since the restore, if it says which release
- * the agent ended last. Agents of version 0.1.0 do not say it. `is_unknown`: the rows do not show
+ * the agent ended last. Agents of version 0.1.0 send no release. `is_unknown`: the rows do not show
  * that the release succeeded.
  */
 const latestAnswer = `
@@ -115,8 +116,8 @@ export interface AgentToAsk {
 }
 
 /**
- * Returns machines whose agent was heard since `since`, and has neither answered a ping since then
- * nor has one left to answer.
+ * Returns machines whose agent was heard since `since`, but has not answered a ping since then and
+ * has no ping to answer.
  */
 export function findAgentsToAsk(db: Queryable, since: Date, now: Date, limit: number): Promise<AgentToAsk[]> {
   return db.query<AgentToAsk>(
@@ -125,7 +126,7 @@ export function findAgentsToAsk(db: Queryable, since: Date, now: Date, limit: nu
      join instances instance on instance.node_instance_id = node.node_instance_id
      join heartbeats beat on beat.node_instance_id = node.node_instance_id
      where node.status <> 'retired'
-       -- It has an agent of ours.
+       -- Only our own agents answer pings.
        and instance.door is null
        and instance.credential_hash is not null
        and beat.last_seen_at > $1
@@ -175,7 +176,7 @@ const holding = `(${holdingStatuses.map((status) => `'${status}'`).join(', ')})`
 
 /**
  * SQL: the live nodes, with the signs of life and of tenants since the restoration $1 began.
- * - heard: its agent has sent a heartbeat, or it has none
+ * - heard: its agent has sent a heartbeat, or the machine is agentless
  * - answered: its agent has said which release it ended last
  * - changed_hands: its provider or its agent shows that it serves another tenant
  * - held: an allocation of the restored rows holds it
@@ -208,7 +209,10 @@ const nodesSince = `
   where restoration.restoration_id = $1
     and restoration.ended_at is null`;
 
-/** SQL: nothing contradicts the rows about the tenant. Uses the columns of `nodesSince`. */
+/**
+ * SQL: the machine was heard from, and nothing contradicts the rows about its tenant. Uses the
+ * columns of `nodesSince`.
+ */
 const isConfirmed = `(registered_at is not null and door is null and heard and (answered or not reused))`;
 
 /**
@@ -286,7 +290,7 @@ export async function countDifferences(
 export interface Trust {
   /** Nothing was allocated after the backup. */
   trust_free: boolean;
-  /** No machine that cannot be asked has changed hands after the backup. */
+  /** No unconfirmed machine has changed hands after the backup. */
   trust_unconfirmed: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Tests that a replica learns when a restoration begins and ends, also if the store is away. */
+/** Tests that a replica follows the start and end of a restoration, also if the store is away. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
@@ -50,7 +50,7 @@ async function watch(queryable: Queryable = db) {
   };
 }
 
-test('knows at the start whether a restoration is open', async () => {
+test('reads at the start whether a restoration is open', async () => {
   expect((await watch()).restoration.isObserving()).toBe(false);
   await open();
   expect((await watch()).restoration.isObserving()).toBe(true);
@@ -58,7 +58,7 @@ test('knows at the start whether a restoration is open', async () => {
   expect((await watch()).restoration.isObserving()).toBe(false);
 });
 
-test('calls back once when the restoration has ended, and only then acts', async () => {
+test('observes until the restoration has ended, and then calls back once', async () => {
   await open();
   const { restoration, ended, receive, errors } = await watch();
   ended.mockImplementation(() => expect(restoration.isObserving()).toBe(false));
@@ -77,7 +77,7 @@ test('calls back once when the restoration has ended, and only then acts', async
   expect(errors).toEqual([]);
 });
 
-test.each(['a fact', 'a failover'])('learns by %s that the database was restored while it ran', async (sign) => {
+test.each(['a fact', 'a failover'])('begins to observe if %s shows that the database was restored', async (sign) => {
   const { restoration, receive, changeHistory, ended } = await watch();
   await open();
   if (sign === 'a fact') receive('evidence.restored');

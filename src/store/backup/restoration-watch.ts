@@ -7,7 +7,7 @@ import { readOpenRestoration } from './restorations.ts';
 const retryMs = 500;
 
 export interface RestorationWatch {
-  /** The restoration is open, so nothing may be launched, released, judged or assigned. */
+  /** Whether a restoration is open. Then nothing may be launched, released, judged or assigned. */
   isObserving(): boolean;
 }
 

@@ -48,7 +48,7 @@ test('a start on a database that was not restored opens none', async () => {
   expect(await listRestorations()).toEqual([]);
 });
 
-test('a loaded backup begins an era, and a restoration that remembers until the newest stored heartbeat', async () => {
+test('a loaded backup begins an era, and a restoration with the time up to which heartbeats were stored', async () => {
   await storeReplica(db, 'rep_1', at(0));
   await storeReplica(db, 'rep_2', at(30));
   await loadBackup();
@@ -60,7 +60,7 @@ test('a loaded backup begins an era, and a restoration that remembers until the 
   expect(await listRestorations()).toEqual([restoration]);
 });
 
-test('a loaded backup of a database in which no server ever stored heartbeats remembers nothing', async () => {
+test('a restoration has no such time if no server ever stored heartbeats', async () => {
   await loadBackup();
   expect(await readOpenRestoration(db)).toMatchObject({ remembers_until: null });
 });

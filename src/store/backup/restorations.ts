@@ -1,6 +1,6 @@
 /**
  * Records that the database was restored. While a restoration is open, the servers only observe:
- * their memory is older than the machines, so a person compares the two before they act again.
+ * the rows are older than the machines, so a person compares the two before the servers act again.
  */
 import type pg from 'pg';
 import type { Actor } from '../../contract/evidence/evidence.ts';
@@ -42,8 +42,8 @@ export async function openRestoration(client: Pick<pg.Client, 'query'>, sign: Re
 }
 
 /**
- * Begins an era of evidence and a restoration in the transaction that loaded a backup. In an
- * earlier schema, the start that migrates it does so.
+ * Begins an era of evidence and a restoration in the transaction that loaded a backup. In a schema
+ * without restorations, only leaves a mark; the start that migrates the schema begins both.
  */
 export async function beginRestorationOfBackup(client: Pick<pg.Client, 'query'>): Promise<void> {
   const { rows } = await client.query<{ is_present: boolean }>(
