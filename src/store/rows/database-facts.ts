@@ -1,4 +1,4 @@
-/** Reads facts about the PostgreSQL server and our database, for `slipway status`. */
+/** Reads facts about the PostgreSQL server and our database, for `slipway status` and warnings. */
 import { type Queryable, single } from '../pg/database.ts';
 
 export interface ConnectionUse {

@@ -7,8 +7,8 @@ import { parameters } from '../pg/walk.ts';
 import { andAll, everHeldNodes, ofOwnAllocation, ownRows } from '../visibility.ts';
 
 /**
- * The ids to read. Only residue and findings are checked for visibility here; the reads of all
- * other rows must check it.
+ * The ids to read. An id of a node, an allocation or an operation may be the caller's text without
+ * a check of visibility, so the reads of these rows must check it.
  */
 export interface ResolvedIds {
   nodes: string[];

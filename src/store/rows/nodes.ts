@@ -45,7 +45,7 @@ export interface NodeRow {
   verdict: Verdict | null;
   /** The verdict that a rule of an observe-only pool would have given. */
   would_have: WouldHave | null;
-  /** When the last prerequisite of the provisioning was met. The boot is timed from here. */
+  /** The boot is timed from here: the start of `provisioning`, or later the grant of capacity. */
   clock_from: Date | null;
   waiting_for: string | null;
   prerequisites: Prerequisites;

@@ -91,7 +91,7 @@ export async function listTokens(db: Queryable): Promise<Token[]> {
 
 /**
  * Whether the token is an admin of the installation and no other admin token would stay. A token
- * that expires does not count as another, because nobody would be left after its end.
+ * that expires does not count as another, because no admin token would be left after its end.
  */
 export async function isLastAdminToken(tx: Transaction, id: string, now: Date): Promise<boolean> {
   const [admins] = await tx.query<{ is_admin: boolean | null; has_other: boolean | null }>(

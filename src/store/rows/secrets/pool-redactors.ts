@@ -6,7 +6,7 @@
 import type { LearningRedactor, Redactor } from '../../../base/redaction/redact.ts';
 
 export interface PoolRedactors {
-  /** Loads all pools first if this one is unknown. If it stays unknown, returns `allSecrets`. */
+  /** If the pool is unknown, loads all pools. If it is still unknown, returns `allSecrets`. */
   of(pool: string): Promise<Redactor>;
   /** Adds secrets of the pool. Pass an empty list for a pool without secrets. */
   learn(pool: string, literals: readonly string[]): void;

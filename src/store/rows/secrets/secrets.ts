@@ -1,4 +1,4 @@
-/** Stores secrets with encrypted values. Only launches and the redactors decrypt them. */
+/** Stores secrets with encrypted values. Launches, the redactors and key rotation decrypt them. */
 import type { KeyRing } from '../../../base/credentials/key-ring.ts';
 import type { Secret } from '../../../contract/security/secret.ts';
 import type { Queryable, Transaction } from '../../pg/database.ts';
