@@ -16,7 +16,7 @@ const at = (hours: number) => moment(start.getTime() + hours * 3_600_000);
 const listSamples = () =>
   store.db.query<{ sampled_at: Date; bytes: string; nodes: number }>('select * from size_samples order by sampled_at');
 
-/** One sample an hour, which grows by `bytes` an hour from a size of its own. */
+/** Stores one sample an hour. The size in them grows by `bytes` an hour from 1 GB at hour 0. */
 const placeSamples = (from: number, to: number, bytes: number, nodes: number) =>
   store.db.query(
     `insert into size_samples (sampled_at, bytes, nodes)
@@ -40,7 +40,7 @@ test('takes one sample an hour, whichever replica runs, and keeps those of eight
   expect((await listSamples()).map(({ sampled_at }) => sampled_at)).toEqual([at(3), at(4), at(8 * 24 + 2.5)]);
 });
 
-test('goes on after the clock of the database went back', async () => {
+test('continues to take samples after the clock of the database went back', async () => {
   await sampleSize(store.db, at(100));
   await sampleSize(store.db, at(50));
   await sampleSize(store.db, at(51));

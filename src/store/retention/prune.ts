@@ -35,7 +35,10 @@ export interface PrunePass {
 type Batch = Omit<PrunePass, 'failures'>;
 
 export interface Pruner {
-  /** Runs one batch of each class. If one fails, the others still run, unless the store is away. */
+  /**
+   * Runs one batch of each walk and of each small table. If one fails, the others still run, unless
+   * the store is away.
+   */
   pass(keep: RetentionSeconds, now: Date): Promise<PrunePass>;
 }
 

@@ -229,8 +229,8 @@ const deleteInstanceRowsSql = (ended: string) =>
     .join(',');
 
 /**
- * The machine may still return with its credential. It then learns that it is fenced, which ends
- * its command; with an unknown credential the command would run on.
+ * The machine may still return with its credential. The reply that it is fenced then ends its
+ * command; after a reply that the credential is unknown, the command would keep running.
  */
 const mayReturn = (instance: string) => `(
   coalesce(${instance}.credential_hash, ${instance}.next_credential_hash) is not null

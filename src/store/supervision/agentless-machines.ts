@@ -36,7 +36,7 @@ export async function findAgentlessMachinesToInspect(
   now: Date,
   limit: number,
 ): Promise<AgentlessMachine[]> {
-  // The pools are read first, because a planner that does not know them scans the fleet.
+  // Passes the names of the pools to the planner, which would otherwise scan the fleet.
   const pools = await listPoolsOfDrivers(db, drivers);
   if (pools.length === 0) return [];
   return db.query<AgentlessMachine>(

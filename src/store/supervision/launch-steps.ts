@@ -8,7 +8,7 @@ export type OpenLaunchStep = Omit<LaunchStep, 'owner_layer'> & { driver: string;
 
 type LaunchedNode = Pick<NodeRow, 'node_id' | 'workflow_id'>;
 
-/** The result is keyed by node and omits nodes without an operation. */
+/** The result is keyed by node and omits nodes without an unfinished step. */
 export async function readOpenLaunchSteps(
   db: Queryable,
   nodes: readonly LaunchedNode[],

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-test('tells resources of one name apart by host and by instance', async () => {
+test('distinguishes resources of one name by host and by instance', async () => {
   const fleet = await testFleet(store.db);
   const { node_id, node_instance_id } = await fleet.node('ready');
   const listed = (more: Partial<ListedResource>): ListedResource => ({

@@ -1,4 +1,4 @@
-/** Selects nodes to probe and stores the results. Only the prober writes them; rules read them. */
+/** Selects nodes to probe, and stores the results. An operator may request a probe too. */
 import type { KnownIds, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable, Transaction } from '../pg/database.ts';

@@ -22,7 +22,7 @@ export type SilentNode = JudgedNode & {
   stored_through: Date | null;
 };
 
-/** Returns the shortest interval and the shortest stale time in any generation of any pool. */
+/** Returns the shortest interval and stale time in any generation of a pool that is not deleted. */
 export async function readTightestHeartbeat(
   db: Queryable,
 ): Promise<{ interval_seconds: number; stale_after_seconds: number }> {
