@@ -16,8 +16,8 @@ export type Row = object;
 /** Runs statements on the pool or in an open transaction. */
 export interface Queryable {
   /**
-   * A `prepared` statement is parsed and planned once per connection. The plan does not know the
-   * values, so they must not decide which plan is best: pass one id instead of a list of ids, and
+   * A `prepared` statement is parsed and planned once per connection. The plan is made without the
+   * values, so the best plan must not depend on them: pass one id instead of a list of ids, and
    * write a limit into the text.
    */
   query<R extends Row>(text: string, values?: unknown[], options?: { prepared?: boolean }): Promise<R[]>;

@@ -1,6 +1,6 @@
 /**
  * Finds the server of a URL with several servers that a new connection should use. All servers are
- * asked at once, so that a server that is gone delays nothing.
+ * inspected at once, so that an unreachable server delays nothing.
  */
 import pg from 'pg';
 import { pause, systemClock } from '../../../base/clock.ts';

@@ -23,8 +23,8 @@ const isTooManyConnections = (error: unknown): boolean =>
 type ClientClass = new (config?: pg.ClientConfig) => pg.Client;
 
 /**
- * Calls `onRefusal` before the pool learns of a refusal, because the pool reacts by opening the
- * next connection.
+ * Calls `onRefusal` before the pool handles a refusal, because the pool reacts by opening the next
+ * connection.
  */
 const withRefusalListener = (Client: ClientClass, onRefusal: () => void): ClientClass =>
   class extends Client {
@@ -67,7 +67,7 @@ export class GrantedPool extends pg.Pool {
     });
   }
 
-  /** Whether the database refused one lately, and fewer than half of the maximum are open. */
+  /** Whether the database lately refused a connection, and less than half of `max` are open. */
   isShort(): boolean {
     return this.#clock.monotonicMs() - this.#refusedMs < shortForMs && this.#granted < this.#max / 2;
   }

@@ -64,7 +64,7 @@ const lostAnswerError = () =>
     code: 'ETIMEDOUT',
   });
 
-/** Returns the URL to probe. Prefers the server in use, so that it is left only if it must be. */
+/** Returns the URL to probe. Prefers the server in use, so that it is left only if it is unfit. */
 async function findProbeUrl(config: pg.ClientConfig, used: string): Promise<string | undefined | typeof moved> {
   const address = parseDatabaseUrl(config.connectionString ?? '');
   if (!needsSearch(address)) return config.connectionString;

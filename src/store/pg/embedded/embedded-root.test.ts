@@ -85,7 +85,7 @@ if (isRoot) {
     expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
   });
 
-  test('relocates to a directory of its own beside /var/lib/slipway unless told otherwise', async () => {
+  test('relocates by default to a directory of its own beside /var/lib/slipway', async () => {
     const closed = await newDirectory(0o700);
     const { clusterDir } = await startServer(join(closed, 'data'));
     // A data directory in /var/lib/slipway may be closed to the account of PostgreSQL.

@@ -1,7 +1,7 @@
 /**
  * Starts the embedded PostgreSQL, the default database. It runs as a separate process that outlives
- * a killed server, and the next server adopts it. A server stops it only if it launched it, or
- * holds the lock on the data directory.
+ * a killed server, and the next server adopts it. A server stops PostgreSQL only if that server
+ * launched it, or holds the lock on the data directory.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
