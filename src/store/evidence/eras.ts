@@ -18,7 +18,7 @@ export type RestoreSign =
   | 'counter_went_back'
   /** The operator said so at the start. */
   | 'declared'
-  /** The database does not know its eras, because only rows were restored. */
+  /** The table of eras is empty, as after a restore of only some tables. */
   | 'eras_missing';
 
 export interface BegunEra {

@@ -133,7 +133,7 @@ export interface VisibleEvidenceFilter {
 
 export interface VisiblePage {
   items: Evidence[];
-  /** The last scanned fact, visible or not. The next page starts after this fact. */
+  /** The next page starts after this: the last item of a full page, else the last scanned fact. */
   reached: Cursor;
   more: boolean;
 }

@@ -59,7 +59,7 @@ const reportIndex = 'evidence_is_reported_cause(kind)';
 /**
  * Returns the last change of status and the facts since the previous change, because older facts
  * explain an earlier status. If `stuckInRelease` names an allocation whose release failed, returns
- * the facts of that failure instead.
+ * the facts of that failure instead of causes and reports.
  */
 export async function readCitedEvidence(
   db: Queryable,

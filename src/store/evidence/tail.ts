@@ -105,7 +105,7 @@ export async function startTail(options: {
   /** Set when a connection begins or ends: the next statement may reach another primary. */
   let isHistoryUnchecked = false;
   let lastFactMs: number | undefined;
-  /** When the last read that left out no fact began. */
+  /** The start of the last read in which no fact was withheld. */
   let completeMs = clock.monotonicMs();
   let reading: Promise<void> | undefined;
   let readAgain = false;

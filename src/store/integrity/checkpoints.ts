@@ -166,7 +166,7 @@ export function createChainWriter(
   });
 
   /**
-   * Appends a checkpoint that introduces the current key, if the chain does not know that key yet.
+   * Appends a checkpoint that introduces the current key, if no checkpoint has introduced it yet.
    * A former key signs the checkpoint if the ring still has one, else the new key signs it.
    */
   const introduceKey = async (tx: Transaction, end: ChainEnd, now: Date): Promise<ChainEnd> => {
