@@ -183,7 +183,10 @@ export const recordStoreWait = (
 
 export type Ending = { status: Extract<OperationStatus, 'succeeded' | 'failed' | 'cancelled'>; error?: OperationError };
 
-/** No step outlives its operation: its time would run on. The error is on the operation. */
+/**
+ * Ends open steps with their operation; otherwise their durations would keep growing. The error
+ * stays on the operation.
+ */
 function endOpenSteps(draft: OperationDraft, status: Ending['status'], now: Date): void {
   for (const step of draft.steps)
     if (status === 'succeeded' && step.status === 'pending') amendStep(draft, step, { status: 'skipped' });

@@ -20,7 +20,7 @@ export async function listOpenOperations(
   );
 }
 
-/** Returns the open operations on these nodes and on allocations that hold them. */
+/** Returns queued and running operations on these nodes, and on all allocations of these nodes. */
 export const listOpenOperationsOn = (db: Queryable, nodes: readonly NodeId[]): Promise<OperationRow[]> =>
   db.query<OperationRow>(
     `select operation.*

@@ -91,8 +91,8 @@ export async function listUnfinishedReplicas(db: Queryable): Promise<ReplicaRow[
 }
 
 /**
- * Marks replicas as ended and returns those that this call ended. If several replicas call it, only
- * one ends each dead replica, and that caller takes over its operations.
+ * Marks replicas as ended and returns those that this call ended. If several replicas call this,
+ * only one of them ends each dead replica, and records that it did.
  */
 export function declareReplicasDead(
   db: Database,

@@ -1,7 +1,7 @@
 /**
- * For tests: steps the clock that a database tells, as a step of its host's clock would. A schema
- * before pg_catalog has its own `clock_timestamp` and `now`, so every statement of a later
- * connection reads the stepped time.
+ * For tests: steps the clock of a database, as a step of its host's clock would. A schema that
+ * precedes pg_catalog in the search path has its own `clock_timestamp` and `now`, so every
+ * statement of a later connection reads the stepped time.
  */
 import { Client } from 'pg';
 
@@ -31,7 +31,7 @@ const prepareSql = `
   $$`;
 
 /**
- * Call it before the server connects. With `is_stopped` the clock moves only by steps, so that a
+ * Call this before the server connects. With `is_stopped` the clock moves only by steps, so that a
  * test with a virtual clock does not depend on the speed of its machine.
  */
 export async function steppedClock(

@@ -116,8 +116,8 @@ export async function transition(
     beats.push(beat);
     changed.set(node.node_id, { ...changed.get(node.node_id), ...set });
     facts.push(fact);
-    // The row lock keeps the holding allocation from changing. With `allocation_id: null` the
-    // caller knows that there is none.
+    // The row lock keeps the holding allocation from changing. `allocation_id: null` means that the
+    // caller found no holder.
     for (const pair of move.allocation_id === null ? [] : pairedWith(from, move.to)) {
       paired.push({
         ...move,

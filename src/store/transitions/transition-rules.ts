@@ -49,7 +49,7 @@ export interface TransitionEnvironment {
   /** Budgets from the server's configuration. */
   budgets: BudgetSettings;
   brake: BrakeSettings;
-  /** Applies to zones and to pools without their own policy. */
+  /** Applies to zones. A pool without its own policy has the default policy. */
   brake_policy: BrakePolicy;
   drift: DriftSettings;
   repeat_failure: RepeatFailureSettings;

@@ -154,7 +154,7 @@ const toVerdict = (findings: UpgradeFinding[]): UpgradeReport['verdict'] => {
 
 const maxVersion = (migrations: { version: number }[]) => Math.max(0, ...migrations.map(({ version }) => version));
 
-/** The client must be in a read-only transaction, so that all numbers are of one moment. */
+/** The client must be in a repeatable read transaction, so that all numbers are of one moment. */
 export async function checkUpgrade(client: pg.ClientBase, options: CheckOptions): Promise<UpgradeReport> {
   const { folder, steps = migrationSteps, version = packageVersion(), free_bytes } = options;
   const known = await readMigrations(folder);

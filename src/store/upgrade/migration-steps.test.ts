@@ -1,4 +1,4 @@
-/** The table of migration steps says what the migrations really do, measured on PostgreSQL. */
+/** The table of migration steps matches the effects of the migrations, measured on PostgreSQL. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';

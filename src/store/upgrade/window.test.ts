@@ -58,8 +58,8 @@ test('a contract step waits until replicas that it would break have ended', asyn
   const replica_id = await register(3600);
   const migrated = migrateAsNext(database.url, contractStep);
   const polls = new Set<string>();
-  // The migration looks repeatedly, and changes nothing meanwhile.
-  await until('the migration to look for replicas three times', async () => {
+  // The migration checks repeatedly, and changes nothing meanwhile.
+  await until('the migration to check for replicas three times', async () => {
     const looking = await db.query<{ at: string }>(
       `select query_start::text as at
        from pg_stat_activity

@@ -1,4 +1,4 @@
-/** Decides whether an older server may start on a schema, and whether older replicas may run on. */
+/** Decides whether an older server may start on a newer schema, and older replicas keep running. */
 import type pg from 'pg';
 import { pause, systemClock } from '../../base/clock.ts';
 import { packageVersion } from '../../base/files/package-root.ts';

@@ -10,14 +10,14 @@ export interface NodeVerdict {
   node: JudgedNode;
   to: NodeStatus;
   reason: string;
-  /** Evidence for the verdict. If `moments` is set, all nodes of a group share the same data. */
+  /** Evidence for the verdict. Verdicts share a group only if this is equal; see `moments`. */
   data: Record<string, unknown>;
-  /** Evidence that differs between the nodes of a group. */
+  /** Evidence that may differ between the nodes of a group. */
   moments?: Record<string, Date | null>;
 }
 
 export const evidenceOf = ({ data, moments }: NodeVerdict): Record<string, unknown> => ({ ...data, ...moments });
 
-/** The evidence that a verdict does not share with its group, of each verdict, as a JSON array. */
+/** Renders as a JSON array, for each verdict, the evidence that is not sent once for its group. */
 export const renderIndividualEvidence = (verdicts: readonly NodeVerdict[], redact: Transaction['redact']): string =>
   redact.json(JSON.stringify(verdicts.map(({ data, moments }) => moments ?? data)));
