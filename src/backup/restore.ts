@@ -61,7 +61,7 @@ export async function moveDatabase(from_url: string, to_url: string): Promise<Re
       engine: dbosSchema,
       records: snapshot.records,
       beforeCommit: async (client) => {
-        // An earlier schema has no eras. The start that migrates it looks for signs itself.
+        // An earlier schema has no eras. The start that migrates the schema checks for a restore.
         if (await hasEras(client)) await beginEraIfRestored(client);
       },
     });

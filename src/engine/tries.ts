@@ -58,8 +58,8 @@ interface Try {
 const dataOf = (answer: StepAnswer): Json | undefined => (answer === undefined ? undefined : (answer as Json));
 
 /**
- * Calls the listener and ignores a failure, so that it never stops the operation. Only `executing`
- * and `ended` are retried, in `execute-run.ts`.
+ * Calls the listener, and only logs a failure, so that a failing listener never stops the
+ * operation. Only `executing` and `ended` are retried, in `execute-run.ts`.
  */
 export async function notify(parts: ExecutionParts, callback: string, call: () => Promise<void>): Promise<void> {
   if (parts.journal.stopSignal.aborted) return;

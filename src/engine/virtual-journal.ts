@@ -19,7 +19,7 @@ export interface Faults {
 
 interface StoredEntry {
   step: string;
-  /** Set when the wait begins, so that it lasts only for the remaining time after a restart. */
+  /** Set when a wait begins, so that after a restart the wait lasts only for the remaining time. */
   deadline_ms?: number;
   /** Stored as JSON text, so that only data can be stored, as in a database. */
   answer?: string;

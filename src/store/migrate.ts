@@ -42,7 +42,7 @@ export class OtherDatabase extends Error {
 
 /**
  * Returns the role that the application runs as. Call this on a connection of the application while
- * the owner's connection holds the migration lock. If the lock is free, the URLs are different
+ * the owner's connection holds the migration lock. If the lock is free, the two URLs name different
  * databases.
  */
 export async function applicationRole(db: Queryable): Promise<string> {
@@ -219,7 +219,7 @@ export async function migrate(
     /** The versions to apply. Default: all. */
     only?: ReadonlySet<number>;
     application_role?: () => Promise<string>;
-    /** An operator says that the database was restored, which it may not show. */
+    /** An operator declares that the database was restored. It may show no sign of that itself. */
     is_restored?: boolean;
     /** Called while another session holds the migration lock. */
     onWait?(holder: LockHolder): void;
@@ -257,13 +257,13 @@ export async function migrate(
     }
     if (role !== undefined) await grantApplication(client, role, applied.length > 0);
     // Some tests apply only the first migrations, which lack the table of eras.
-    const knowsEras = known.some(({ name }) => name.endsWith('-evidence-eras.sql'));
-    const knowsRestorations = known.some(({ name }) => name.endsWith('-restorations.sql'));
-    const restored = knowsEras
+    const includesEras = known.some(({ name }) => name.endsWith('-evidence-eras.sql'));
+    const includesRestorations = known.some(({ name }) => name.endsWith('-restorations.sql'));
+    const restored = includesEras
       ? await inTransaction(client, async () => {
-          const isDeclared = is_restored && knowsRestorations && !(await isObserved(client));
+          const isDeclared = is_restored && includesRestorations && !(await isObserved(client));
           const begun = isDeclared ? await beginEraFor(client, 'declared') : await beginEraIfRestored(client);
-          if (begun && knowsRestorations) await openRestoration(client, begun.sign);
+          if (begun && includesRestorations) await openRestoration(client, begun.sign);
           return begun;
         })
       : undefined;

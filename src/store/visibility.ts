@@ -4,8 +4,8 @@
  * different statements with their own plans.
  *
  * A tenant may act only on its own allocations and operations (operations/runtime/caller.ts).
- * Routes that act on nodes admit no tenant: `tenants: 'none'` in contract/routes, enforced by
- * `authorize` in api/http/auth.ts.
+ * Routes that act on nodes admit no tenant: their access has `tenants: 'none'`
+ * (contract/security/access.ts), enforced by `authorize` in api/http/auth.ts.
  */
 import type { Visibility } from '../lifecycle/visibility.ts';
 import type { Bind } from './pg/walk.ts';
