@@ -63,8 +63,8 @@ export interface OperationContext {
   /** Publishes progress. If that fails, the operation continues. */
   emit(progress: Json): Promise<void>;
   /**
-   * Whether the operation was cancelled. Once this has returned true, cancel is no longer
-   * thrown.
+   * Whether the operation was cancelled. Once this has returned true outside of a step, cancel is
+   * no longer thrown.
    */
   isCancelled(): Promise<boolean>;
 }
@@ -137,8 +137,8 @@ export interface OperationRun {
  */
 export interface EngineListener {
   /**
-   * Called before a run executes on this replica, at its start and at every recovery. If it throws,
-   * the run does not execute on this replica.
+   * Called before a run executes on this replica, at its start and at every recovery. Repeated
+   * until it does not throw; until then the run executes no step on this replica.
    */
   executing(run: OperationRun): Promise<void>;
   /** `waiting` is set for a `waitFor`, which is reported once and not at every check. */

@@ -43,7 +43,7 @@ export interface RunningServer {
 }
 
 interface StartOptions {
-  /** Pass the log's redactor, so that the log learns the stored secrets too. */
+  /** Pass the log's redactor, so that the stored secrets are redacted in the log too. */
   redact?: LearningRedactor;
   /** Aborts the start before the next part opens; the opened parts are closed. */
   signal?: AbortSignal;

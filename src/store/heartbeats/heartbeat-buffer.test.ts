@@ -72,7 +72,7 @@ function createCountedBuffer() {
   return { storage, buffer };
 }
 
-test('stores the newest heartbeat of every instance by one statement', async () => {
+test('stores only the newest heartbeat of every instance, in one flush', async () => {
   const { storage, buffer } = createCountedBuffer();
   const [a, b] = [await createInstance(), await createInstance()];
   for (let second = 1; second <= 50; second++) for (const id of [a, b]) buffer.add(beat(id, second));

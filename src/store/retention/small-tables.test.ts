@@ -8,7 +8,7 @@ const { db } = store;
 const { fleet, passDays, later, pruneAll, insertOperation } = await retentionFixture(db);
 afterAll(() => store.close());
 
-test('keeps the newest gap and budget, replicas that listened last or have work, and holds and windows that have not ended', async () => {
+test('keeps the newest gap and budget, replicas that stored heartbeats last or have work, and open holds and windows', async () => {
   const start = fleet.now();
   await db.query(`insert into ingest_gaps (started_at, ended_at, cause) values ($1, $1, 'a'), ($2, $2, 'b')`, [
     start,

@@ -28,8 +28,9 @@ const maxClockSkewSeconds = 60;
 const hintSeconds = 600;
 
 /**
- * Locks the free nodes that have been ready the longest; concurrent callers get the next ones.
- * Searches all nodes if the search from the hint finds too few.
+ * Locks the free nodes that have been ready the longest, apart from nodes before the hint;
+ * concurrent callers get the next ones. Searches all nodes if the search from the hint finds too
+ * few.
  */
 export async function lockFreeNodes(
   tx: Transaction,

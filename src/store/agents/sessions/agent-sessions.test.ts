@@ -194,7 +194,7 @@ it('finds the next holder of a name after its fenced holder was looked up', asyn
   expect(await sessions.findByName({ protocol, pool, name })).toBe(session);
 });
 
-it('finds many agents by one query', async () => {
+it('looks up many agents in one query', async () => {
   const nodes = await Promise.all([1, 2, 3, 4, 5].map(readyNode));
   const texts: string[] = [];
   const sessions = createAgentSessions(observedStore((text) => texts.push(text)));
