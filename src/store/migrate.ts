@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { pause, systemClock } from '../base/clock.ts';
 import { packageVersion } from '../base/files/package-root.ts';
-import { isObserved, openRestoration } from './backup/restorations.ts';
+import { hasObservingReplica, openRestoration } from './backup/restorations.ts';
 import { type BegunEra, beginEraFor, beginEraIfRestored } from './evidence/eras.ts';
 import { grantApplication } from './pg/application-role.ts';
 import { FailoverClient } from './pg/connections/failover-client.ts';
@@ -261,7 +261,7 @@ export async function migrate(
     const includesRestorations = known.some(({ name }) => name.endsWith('-restorations.sql'));
     const restored = includesEras
       ? await inTransaction(client, async () => {
-          const isDeclared = is_restored && includesRestorations && !(await isObserved(client));
+          const isDeclared = is_restored && includesRestorations && !(await hasObservingReplica(client));
           const begun = isDeclared ? await beginEraFor(client, 'declared') : await beginEraIfRestored(client);
           if (begun && includesRestorations) await openRestoration(client, begun.sign);
           return begun;

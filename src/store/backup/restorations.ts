@@ -58,10 +58,10 @@ export async function beginRestorationOfBackup(client: Pick<pg.Client, 'query'>)
 }
 
 /**
- * Whether a running replica observes. Without one, an open restoration may be part of the restored
- * rows.
+ * Whether a replica runs while a restoration is open. Without a running replica, an open
+ * restoration may be part of the restored rows.
  */
-export async function isObserved(client: Pick<pg.Client, 'query'>): Promise<boolean> {
+export async function hasObservingReplica(client: Pick<pg.Client, 'query'>): Promise<boolean> {
   const { rows } = await client.query(
     `select 1
      from restorations, replicas
