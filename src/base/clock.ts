@@ -7,7 +7,7 @@ export type CancelTimer = () => void;
 
 export interface Clock {
   /**
-   * Wall time in milliseconds since the epoch. In production, the database's time (see
+   * Wall time in milliseconds since the epoch. In a server, this is the database's time (see
    * `offsetClock`).
    */
   nowMs(): number;

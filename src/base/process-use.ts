@@ -38,13 +38,13 @@ const collectEveryMs = 10_000;
 
 export interface HeapWatch {
   /**
-   * The heap that the last full collection left in use, and thus without garbage; less if less is
-   * in use now.
+   * The heap that the last full collection left in use, which excludes garbage, or the present use
+   * if that is smaller.
    */
   use(): Use;
   /**
-   * Runs a full collection if the last one is old. Call this only while the heap is nearly full:
-   * after the load is gone, nothing else would run one, and the heap would look full forever.
+   * Runs a full collection if the last one is old. Call this while the heap is nearly full: V8 runs
+   * none after the load is gone, so the heap would look full forever.
    */
   collectIfOld(): void;
   stop(): void;

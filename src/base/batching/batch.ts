@@ -13,7 +13,7 @@ interface PendingCall<Key, Answer> {
 export interface BatchLimits {
   /** The maximum number of keys in one batch. */
   max_keys: number;
-  /** The maximum number of running batches. More than one, so that a slow one blocks no others. */
+  /** The maximum number of running batches. With only one, a slow batch blocks all other calls. */
   max_concurrent: number;
 }
 

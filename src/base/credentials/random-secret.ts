@@ -1,4 +1,4 @@
-/** Generates secrets of 256 random bits. The server stores only their hashes. */
+/** Generates secrets of 256 random bits. The database stores only their hashes. */
 import { createHash, randomBytes } from 'node:crypto';
 
 export const newSecret = (prefix: string): string => `${prefix}_${randomBytes(32).toString('base64url')}`;

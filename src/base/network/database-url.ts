@@ -3,7 +3,7 @@
  * `postgres://user:password@a:5432,b:5433/name?target_session_attrs=read-write`.
  */
 
-/** Which servers may be used: any, those that accept writes, or those that are no standby. */
+/** Which servers may be used: any, those that accept writes, or those that are not a standby. */
 export const sessionTargets = ['any', 'read-write', 'primary'] as const;
 export type SessionTarget = (typeof sessionTargets)[number];
 

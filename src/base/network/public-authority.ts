@@ -1,6 +1,4 @@
-/**
- * Reads the certificate authority for the server's public URL, which launched machines must trust.
- */
+/** Reads the certificate authority that launched machines trust for the server's public URL. */
 import { readFile } from 'node:fs/promises';
 import { SettingsError } from '../settings/flag-values.ts';
 import type { ServerSettings } from '../settings/settings.ts';

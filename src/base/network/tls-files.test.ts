@@ -71,7 +71,7 @@ it('uses renewed files for new connections and leaves open ones alone', async ()
   openConnection.destroy();
 });
 
-it('keeps the old certificate if the new files do not match or are missing, and logs it once', async () => {
+it('keeps the old certificate if the new files do not match or are missing, and logs a missing file once', async () => {
   await writeFile(files().tls_cert, selfSigned('other.example').cert);
   await until('the refusal to be logged', () => logged.some((text) => text.includes('cannot be used')));
   expect(await servedName()).toBe('first.example');

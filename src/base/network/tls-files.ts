@@ -24,7 +24,7 @@ interface Reloadable {
 }
 
 export interface TlsFiles extends TlsPair {
-  /** The time of the certificate that new connections use. */
+  /** The validity period of the certificate that new connections use. */
   validity(): { starts_at: Date; ends_at: Date };
   /** Checks every few seconds, and at once on SIGHUP. Returns a function that stops watching. */
   follow(server: object, options: { clock: Clock; log: Pick<Log, 'info' | 'warn'>; every_ms?: number }): () => void;

@@ -9,9 +9,9 @@ export interface OpenKey {
   margin: number;
   /** Length of a full line; null before the first one. Only the last line of a key is shorter. */
   width: number | null;
-  /** The last line was seen; only the end marker may follow. */
+  /** The last line of the key was seen. A checksum and the end marker may follow. */
   ended: boolean;
-  /** Lines so far. A block that is longer than any key is not a key. */
+  /** The number of lines so far. A block that is longer than any key is not a key. */
   lines: number;
 }
 
@@ -27,7 +27,7 @@ const checksum = /^=[A-Za-z0-9+/]{4}$/;
 const minWidth = 32;
 const maxLines = 400;
 
-/** Whether a line may be the middle or the end of a key that began earlier. */
+/** Whether a line may belong to a key that began earlier: a long encoded line or an end marker. */
 export const mayContinueKey = (line: string): boolean =>
   endPattern.test(line) || (line.length >= minWidth && encoded.test(line.slice(-minWidth)));
 
@@ -38,7 +38,7 @@ const stripLine = (line: string, margin: number) =>
     .trim()
     .replace(/^["'`]|(?:\\r)?(?:\\n)?["'`]?\s{0,8}[,;+]?$/g, '');
 
-/** The first line's prefix may repeat on each line, be longer there, or be missing. */
+/** The prefix of the first line may repeat on each line, be followed by blanks, or be missing. */
 function bodyOf(line: string, { margin }: OpenKey): string {
   const stripped = stripLine(line, margin);
   return stripped !== '' && (encoded.test(stripped) || header.test(stripped)) ? stripped : stripLine(line, 0);
@@ -54,7 +54,7 @@ export interface KeyLines {
   open(): ReadonlyMap<string, OpenKey>;
 }
 
-/** `mark` replaces lines of a key; pass it when lines that are already redacted are read again. */
+/** Pass `mark`, the text that replaces a line of a key, if some lines are redacted already. */
 export function createKeyLines(openKeys: ReadonlyMap<string, OpenKey> = new Map(), mark?: string): KeyLines {
   const open = new Map([...openKeys].map(([stream, key]) => [stream, { ...key }]));
 

@@ -15,7 +15,7 @@ export interface Pattern {
   /**
    * Each match contains one of these keywords, also in JSON. The pattern runs only if one occurs;
    * case is ignored. A pattern without keywords runs on every text, so omit them only for formats
-   * without a prefix.
+   * whose prefix is too short to be a keyword.
    */
   keywords: readonly string[];
   /**
@@ -43,8 +43,8 @@ const notProse =
   '(?!(?:is|was|are|were|be|must|may|can|cannot|should|needs?|and|or|for|to|with|without|not|has|had|in|from|of|the|an?|on|if|when|as|option|flag|instead|given|missing|required|takes|wants|value|token|password|secret|file|name|path)(?![^\\s,.:;]))';
 
 /**
- * These run first. Their fixed lengths let the regular expression engine skip through the text. A
- * lookbehind would miss `\n` in JSON.
+ * These run first and on every text. Their fixed lengths let the regular expression engine skip
+ * through the text. A lookbehind for a word boundary would miss a token after `\n` in JSON.
  */
 const withoutKeyword: Pattern[] = [
   { find: /SK[0-9a-f]{32}/g, keywords: [] },

@@ -1,7 +1,7 @@
 /**
  * Redacts secrets from everything that is stored or shown, such as evidence, log lines and
- * attachments. The result depends only on the text and the learned literals. Redacting twice, or in
- * two places, gives the same text.
+ * attachments. The result depends only on the text and on the installation's expressions and
+ * literals. Redacting twice, or in two places, gives the same text.
  */
 
 import { createKeyLines } from './key-lines.ts';
@@ -94,8 +94,8 @@ const replacementOf =
 const replacements = patterns.map(replacementOf);
 
 /**
- * Built only once, since it takes milliseconds and some redactors live for one message. Name
- * keywords have no pattern and come last.
+ * Built only once, since it takes milliseconds and some redactors live for one message. The
+ * keywords of secret names come last and have no pattern: a hit makes `json` check field names.
  */
 const scanBuiltIn = createKeywordScan([...patterns.map(({ keywords }) => keywords), everyNameKeyword]);
 

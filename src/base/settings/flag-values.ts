@@ -126,7 +126,7 @@ export function s3AddressFrom(place: string): S3Address {
   return { bucket, key };
 }
 
-/** Null for AWS, and for a place that is not in a bucket. Throws if the place is malformed. */
+/** Returns null for AWS and for a directory. Throws if the S3 URL or the endpoint is malformed. */
 export function s3EndpointOf(
   place: string,
   given: string | null,
@@ -148,13 +148,13 @@ export interface BackupSchedule {
   /** Null for AWS. */
   s3_endpoint: string | null;
   every_seconds: number;
-  /** How many backups stay there. */
+  /** How many backups are kept in `to`. */
   keep: number;
 }
 
 const minBackupSeconds = 60;
 
-/** Null without a place. */
+/** Returns null if `to` is null: no backups are scheduled. */
 export function backupScheduleFrom(
   { to, endpoint, every, keep }: Record<'to' | 'endpoint' | 'every' | 'keep', string | null>,
   environment: Record<string, string | undefined>,

@@ -39,7 +39,7 @@ test('accepts a database URL with several servers and refuses an unknown target,
   expect(refused).not.toThrow(/hidden/);
 });
 
-test('schedules backups in a bucket, and does not repeat credentials that have no place there', () => {
+test('schedules backups in a bucket, and does not repeat credentials from a URL that it refuses', () => {
   const read = (to: string, environment: Record<string, string> = {}, ...flags: string[]) =>
     readSettings(['--backup-to', to, ...flags], environment).backups;
   expect(read('s3://backups')).toMatchObject({ to: 's3://backups', s3_endpoint: null });
@@ -59,7 +59,7 @@ test('schedules backups in a bucket, and does not repeat credentials that have n
   }
 });
 
-test('schedules backups only with a directory, and refuses times and numbers that are too small', () => {
+test('schedules backups only with --backup-to, and refuses times and numbers that are too small', () => {
   expect(readSettings(['--backup-keep', '3'], {}).backups).toBeNull();
   const flags = ['--backup-to', '/backups', '--backup-every-seconds', '3600'];
   expect(readSettings(flags, { AWS_ENDPOINT_URL: 'not a URL' }).backups).toEqual({
