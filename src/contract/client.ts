@@ -1,6 +1,6 @@
 /**
- * A typed client over the route table, for the CLI, tests and (through a generated table) the
- * console.
+ * A typed client for the CLI, the console and tests. The caller passes the route table: the CLI and
+ * the console pass a generated one, so that they load no schemas.
  */
 import { pause, systemClock } from '../base/clock.ts';
 import type { Problem } from './errors/problem.ts';

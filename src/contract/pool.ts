@@ -48,7 +48,7 @@ const poolFields = {
         interval_seconds: Type.Optional(
           Type.Number({
             minimum: 0.1,
-            // Stored documents may have more than `maxIntervalSeconds`, so the maximum stays.
+            // Above `maxIntervalSeconds`, because stored documents may have a longer interval.
             maximum: 86_400,
             description: 'Agents are assigned an interval of 3600 s at most, also if the pool sets a longer one.',
           }),

@@ -17,7 +17,7 @@ import type { Role } from './security/token.ts';
  *   admits a credential that expired within the grace period
  * - body: the body holds the credential and the handler checks it: a token exchanged for a session,
  *   an enrolment or join token (or the instance credential as bearer), an instance credential per
- *   heartbeat of a batch (or a relay token as bearer), or a signature by the key of an instance
+ *   heartbeat of a batch (plus a relay token as bearer), or a signature by the key of an instance
  */
 export type Access =
   | { kind: 'public' }
@@ -52,8 +52,8 @@ export interface RouteDeclaration {
   /** Starts something, or holds memory or a connection for long. Refused during a shortage. */
   new_work?: boolean;
   /**
-   * A person may make this change after a restore, while the server only observes. Others are
-   * refused with `restoration_open`.
+   * A person may make this change after a restore, while the server only observes. Other changes
+   * are refused with `restoration_open`.
    */
   after_restore?: boolean;
   /** The body may be omitted. */

@@ -224,8 +224,8 @@ const limitsOf = (limits: NonNullable<ServerFile['limits']>): LimitSettings => (
 const validator = Compile(ServerFile);
 
 /**
- * Built-in classes and those of the file; a class in the file overrides the numbers of a built-in
- * one.
+ * Fills in the defaults. Runtime classes of the file are added to the built-in ones, or override
+ * their numbers.
  */
 export function settingsOf(file: ServerFile): ServerFileSettings {
   const { fraction, min_nodes, ...brake } = file.brake ?? {};

@@ -280,7 +280,7 @@ export const BootReport = Type.Object(
   { ...strict, $id: 'BootReport' },
 );
 
-/** Results of all checks in the pool's `requires`, sent whenever one of them changes. */
+/** The results of the pool's `requires`, sent when the result of a check has changed. */
 export const PrerequisiteReport = Type.Object(
   {
     results: Type.Array(

@@ -12,7 +12,7 @@ export interface ReissueFacts {
 
 /**
  * Signed as canonical JSON. The server accepts a signature only once, and only near `signed_at`.
- * The purpose is unique, so no signature for something else counts here.
+ * The purpose is unique, so a signature of any other text is refused.
  */
 export const reissueBody = ({ node_instance_id, credential_sha256, signed_at }: ReissueFacts) => ({
   purpose: 'slipway-credential-reissue',

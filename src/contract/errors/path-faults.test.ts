@@ -16,7 +16,7 @@ test.for([
   ['DEPTH_ZERO_SELF_SIGNED_CERT', 'ca'],
   ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'ca'],
   ['HPE_INVALID_CONSTANT', 'ingress'],
-] as const)('%s is a fault of %s', ([name, layer]) => {
+] as const)('%s is a fault of the layer %s', ([name, layer]) => {
   expect(pathFaults[faultOfError(name)].detail_layer).toBe(layer);
 });
 

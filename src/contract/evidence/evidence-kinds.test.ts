@@ -46,7 +46,7 @@ it('reserves every kind that occurs in the source', () => {
   expect(kinds.filter((kind) => !isReservedKind(kind))).toEqual([]);
 });
 
-it('sets the origin report only for reported kinds in the node layer', () => {
+it('gives only reported kinds in the node layer the origin `report`', () => {
   expect(originOf({ kind: 'task.failed', layer: 'node' })).toBe('report');
   expect(originOf({ kind: 'task.failed', layer: 'rule' })).toBe('internal');
   expect(originOf({ kind: 'node.ready', layer: 'node' })).toBe('internal');

@@ -1,6 +1,6 @@
 /**
- * Resolves an id or a name. Items that the caller may not see are left out, so that the reply does
- * not show whether they exist.
+ * Finds things by id or name. Items that the caller may not see are left out, so that the reply
+ * does not show whether they exist.
  */
 import { type Static, Type } from 'typebox';
 import { Id, nullable, strict, Timestamp } from '../primitives.ts';

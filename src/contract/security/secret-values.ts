@@ -18,7 +18,7 @@ export const minSecretLength = 16;
  */
 const minDistinctCharacters = 6;
 
-/** Words that programs read. The kinds of evidence contain the statuses. */
+/** Words that programs read. Statuses need no entry: the kinds of evidence contain them. */
 const reservedWords: readonly string[] = [
   ...evidenceKinds,
   ...evidenceLayers,

@@ -42,7 +42,7 @@ export interface CheckpointBody {
   segments: Segment[];
   cut?: { partition: string; piece: string; before: string; rows: number };
   key?: { kid: string; public_key: string };
-  /** A checkpoint that the sealer has seen but the database no longer holds. */
+  /** A checkpoint that the sealer has read before, but that the database no longer holds. */
   lost?: { position: number; hash: string };
 }
 

@@ -68,8 +68,8 @@ function readSignedRows(record: CheckpointRecord, body: CheckpointBody) {
 }
 
 /**
- * Whether a row is not one of those that the checkpoint seals. Also checks the number and hash that
- * are exported with the row, because a SIEM shows them.
+ * Whether a row is outside the rows that the checkpoint seals, or was exported with a wrong number
+ * or hash. A SIEM shows both.
  */
 function isMisplaced({ number, hash, checkpoint, row }: RowRecord, body: CheckpointBody): boolean {
   const segment = body.segments.find(({ partition }) => partition === row.layer);
