@@ -77,17 +77,17 @@ const heapUsed = () =>
 
 export function watchHeap(clock: Clock): HeapWatch {
   let collectedMs = clock.monotonicMs();
-  let left = heapUsed();
+  let usedAfterCollection = heapUsed();
   const noteCollection = () => {
     collectedMs = clock.monotonicMs();
-    left = heapUsed();
+    usedAfterCollection = heapUsed();
   };
   const observer = new PerformanceObserver((list) => {
     if (list.getEntries().some(isMajor)) noteCollection();
   });
   observer.observe({ entryTypes: ['gc'] });
   return {
-    use: () => ({ used: Math.min(left, heapUsed()), limit: heapLimit() }),
+    use: () => ({ used: Math.min(usedAfterCollection, heapUsed()), limit: heapLimit() }),
     collectIfOld() {
       if (clock.monotonicMs() - collectedMs < collectEveryMs) return;
       fullCollection();

@@ -53,7 +53,7 @@ test('a row read while the history changes is not cached', async () => {
   expect(await stateOf()).toBe('revoked');
 });
 
-test('a revocation refuses a cached token', async () => {
+test('a cached token is refused after its revocation', async () => {
   expect(await stateOf()).toBe('valid');
   observe({ kind: 'join_token.revoked', data: { token_id: 'tok_1' }, at: now.toISOString() } as unknown as Evidence);
   expect(await stateOf()).toBe('revoked');

@@ -53,8 +53,8 @@ export async function enrol(
 
 /**
  * An unused name joins as a new node. A registration under a known name must be a restart of the
- * holder of the name. It gets a new instance if the former one never registered or said goodbye, or
- * if it belongs to another process and is no longer live.
+ * holder of the name. A new instance is created if the former one never registered, has said
+ * goodbye, or belongs to another process and is no longer live.
  */
 export async function enrolByJoinToken(
   call: ProtocolCall,

@@ -75,7 +75,7 @@ const maxProbesOfToken = 8;
 /** Failures that prove that something answered at the address. */
 const answeredCodes = ['bad_status', 'too_large'];
 
-/** Callers of one address share its probe. Limits the probes at once, in all and per token. */
+/** Registrations with one former address share its probe. Limits probes in total and per token. */
 export function createFormerAddressProbe(services: Pick<ProtocolServices, 'probe'>): ProbeFormerAddress {
   const inProgress = new Map<string, Promise<ProbeAnswer>>();
   const probe = async (endpoint: string, settings: PoolDocument['probe']): Promise<ProbeAnswer> => {

@@ -23,7 +23,7 @@ function toRefusalResult(error: unknown): HeartbeatResult {
   return { code: error.code, status: errorCatalogue[error.code].status, detail: error.message };
 }
 
-/** The relay serves another pool than the machine's. The machine itself cannot know that. */
+/** The relay serves another pool than the machine's, which the machine itself cannot detect. */
 const isForeignRelay = (error: unknown): error is ApiProblem & { code: 'scope_insufficient' } =>
   error instanceof ApiProblem && error.code === 'scope_insufficient';
 

@@ -70,13 +70,13 @@ test('lengthens an interval only as far as the stored stale time allows', () => 
   }
 });
 
-test('refuses a fenced instance with the same text before and after the cache knows of the fence', async () => {
+test('refuses a fenced instance with the same text before and after the fence is in the session cache', async () => {
   const { services } = replica();
   const reason = 'it joined again';
   const cachedSession = agent();
   const justFenced = {
     ...services,
-    // The store knows of the fence; the session cache does not yet.
+    // The store has the fence; the session cache does not have it yet.
     db: { transaction: async () => ({ fenced: true }) },
     sessions: {
       getCached: () => ({ ...cachedSession, fence: { kind: 'fenced', reason } }),

@@ -152,7 +152,7 @@ export async function acceptBeat(
 }
 
 /**
- * Returns the problem that tells the sender of a single heartbeat to slow down in an overload. The
+ * In an overload, returns the problem that asks the sender of a single heartbeat to slow down. The
  * heartbeat still counts. Batches and streams are slowed by their interval alone.
  */
 export const shedIfOverloaded = (reply: HeartbeatReply, { overload }: ApiServices): ApiProblem | undefined =>

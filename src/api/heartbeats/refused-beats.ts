@@ -35,7 +35,7 @@ interface RefusedJoinBeat {
 
 interface RefusedRelayBeat {
   session: RefusedSession;
-  /** Null if no relay was involved, or if the relay was not the reason. */
+  /** The relay that forwarded the heartbeat; null if the machine sent the heartbeat itself. */
   relay: Relay | null;
   code: BeatRefusal;
 }

@@ -34,7 +34,7 @@ export async function serveDocs(app: FastifyInstance, version: string): Promise<
 /** Below these prefixes, an unknown address gets a problem instead of the console. */
 const programPrefixes = ['/v1', '/docs', '/compat', '/metrics', '/healthz', '/readyz', '/openapi.json'];
 
-/** The console routes in the browser, so every address outside these prefixes gets its page. */
+/** The console routes in the browser, so every other address except an asset gets its page. */
 export function isConsolePage(request: FastifyRequest, directory: string | null): boolean {
   const path = pathOf(request);
   return (
@@ -52,8 +52,8 @@ const headersFor = (cacheControl: string) => (reply: { header(name: string, valu
 
 /**
  * Files with hashed names are cached forever; the page that loads them is revalidated each time.
- * Files are looked up per request, so that a console that is rebuilt while the server runs is
- * served completely.
+ * Files in `assets/` are looked up per request, so that a console that is rebuilt while the server
+ * runs is served completely.
  */
 export async function serveConsole(app: FastifyInstance, directory: string | null): Promise<void> {
   if (directory !== null) {

@@ -1,6 +1,6 @@
 /**
- * Limits the log batches that a replica holds at once, before their bodies are read. A node that is
- * told to retry keeps its lines on disk. A fleet that returns all at once therefore waits longer
+ * Limits the log batches that a replica holds at once, before their bodies are read. A node that
+ * must retry keeps its lines on disk. A fleet that returns all at once therefore waits longer
  * instead of filling the replica's memory.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';

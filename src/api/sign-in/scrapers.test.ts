@@ -23,7 +23,7 @@ async function scrape(scrapers: Scrapers, secret: string, check: () => Promise<P
   return admitted;
 }
 
-test('admits only known callers while the database is away, and runs no check once it is known to be', async () => {
+test('admits only known callers while the database is away, and skips the check once the outage is detected', async () => {
   let isAway = false;
   const scrapers = createScrapers(clock, () => isAway);
   await expect(scrapers.admit('a', checkWhileAway)).rejects.toThrow('away');
@@ -39,7 +39,7 @@ test('admits only known callers while the database is away, and runs no check on
   expect(await scrape(scrapers, 'a', async () => prometheus)).toBe(prometheus);
 });
 
-test('does not know a caller that was never authorized, or no longer is', async () => {
+test('during an outage, refuses a caller that was never authorized or no longer is', async () => {
   const scrapers = createScrapers(clock, () => false);
   const tenant = person('tenant');
   await scrapers.admit('tenant', async () => tenant);
@@ -60,7 +60,7 @@ test('forgets a caller whose token was refused or has expired', async () => {
   await expect(scrapers.admit('expiring', checkWhileAway)).rejects.toThrow('away');
 });
 
-test('knows a bounded number of callers', async () => {
+test('remembers a bounded number of callers', async () => {
   const scrapers = createScrapers(clock, () => false);
   for (let i = 0; i < 17; i++) await scrape(scrapers, `token ${i}`, async () => person(`token ${i}`));
   await expect(scrapers.admit('token 0', checkWhileAway)).rejects.toThrow('away');

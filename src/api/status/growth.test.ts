@@ -1,6 +1,6 @@
 /**
- * A server samples the size of its database, reports its growth, and warns before the disk of an
- * embedded database is full.
+ * Tests that a server samples the size of its database, reports its growth, and warns before the
+ * disk of an embedded database is full.
  */
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -39,7 +39,7 @@ async function placeSamples(url: string, bytes_per_day: number): Promise<void> {
   }
 }
 
-test('shows the growth of an external database, whose disk it does not know', async () => {
+test('shows the growth of an external database, but not when its disk is full', async () => {
   const server = await inProcessServer();
   try {
     await placeSamples(server.database_url, 100_000);

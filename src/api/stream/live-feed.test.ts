@@ -1,4 +1,4 @@
-/** A stopped feed starts no further delivery, whether the last one succeeds or fails. */
+/** Tests that a stopped feed starts no further delivery, whether the last one succeeds or fails. */
 import { expect, test } from 'vitest';
 import { pause } from '../../base/clock.ts';
 import { builtInRedactor } from '../../base/redaction/redact.ts';

@@ -7,7 +7,7 @@ import { systemClock } from '../../base/clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { createLongPolls } from './long-polls.ts';
 
-/** No timer of it ever fires, so that a wait which must end by itself fails the test. */
+/** Its timers never fire, so a test fails if a wait would end only by its time limit. */
 const clock = { ...systemClock, after: () => () => {} };
 
 /** An HTTP server with one long poll, which answers with whether it ended because of the close. */

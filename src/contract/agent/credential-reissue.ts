@@ -1,6 +1,6 @@
 /**
- * The text that an agent signs to get a new credential from a restored server, which does not know
- * the one that the agent holds.
+ * The text that an agent signs to get a new credential from a restored server, which has no record
+ * of the one that the agent holds.
  */
 
 export interface ReissueFacts {

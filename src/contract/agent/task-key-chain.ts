@@ -1,5 +1,5 @@
 /**
- * Task keys form a chain: each is signed by its predecessor, so a client that knows one key can
+ * Task keys form a chain: each is signed by its predecessor, so a client that has one key can
  * verify later ones.
  */
 import { isSignedWith } from '../../base/credentials/ed25519.ts';

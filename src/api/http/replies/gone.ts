@@ -29,8 +29,8 @@ export async function notFoundProblem(
 }
 
 /**
- * The problem for an operation without a row. The time in the id tells whether retention may have
- * deleted it.
+ * The problem for an operation without a row. The time in the id shows whether retention may have
+ * deleted the row.
  */
 export function operationNotFoundProblem(
   id: string,

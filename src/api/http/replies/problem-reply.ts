@@ -38,7 +38,7 @@ function toProblem(error: unknown): ApiProblem | undefined {
 
 /**
  * Whether a refusal counts against its caller. It does not if the fault is ours, or if the caller
- * only came too early and was told when to retry. A 429 counts, so that a flood that ignores it is
+ * only came too early and got a time to retry. A 429 counts, so that a flood that ignores it is
  * slowed down.
  */
 export function countsAsRefused(error: unknown): boolean {

@@ -115,7 +115,7 @@ test('does not shed after one suspended minute, but sheds while the event loop s
   stop();
 });
 
-test('tells the sender of a shed heartbeat when to send the next one', () => {
+test('the problem for a shed heartbeat has the time of the next heartbeat', () => {
   const { overload } = watchTestOverload();
   const { code, extras } = overload.slowDown(41.5);
   expect({ code, ...extras }).toEqual({

@@ -22,7 +22,7 @@ export interface OverloadFigures extends ReplicaLoad {
 export interface Overload {
   shedding(): Shedding;
   /**
-   * Returns the problem that tells the sender of an accepted heartbeat to slow down, and counts the
+   * Returns the problem that asks the sender of an accepted heartbeat to slow down, and counts the
    * heartbeat as shed.
    */
   slowDown(heartbeat_interval_seconds: number): ApiProblem;

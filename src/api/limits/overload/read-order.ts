@@ -22,6 +22,7 @@ export const readOrder: Record<ReadName, ShedOrder> = {
   'timeline-get': 'first',
   'audit-list': 'first',
   'pool-boots': 'first',
+  'restoration-differences': 'first',
   'overview-get': 'last',
 
   // Single resources.
@@ -44,7 +45,6 @@ export const readOrder: Record<ReadName, ShedOrder> = {
   'brake-get': 'never',
   'sweep-list': 'never',
   'restoration-get': 'never',
-  'restoration-differences': 'first',
   'pool-list': 'never',
   'residue-list': 'never',
   'drift-list': 'never',
@@ -76,7 +76,7 @@ export const readOrder: Record<ReadName, ShedOrder> = {
   'agent-task-keys': 'never',
 };
 
-/** The lists of the Attention page: only with one of these statuses as the filter. */
+/** The lists of the Attention page are never refused if filtered by one of these statuses. */
 const attentionLists: Partial<Record<OperationName, readonly string[]>> = {
   'node-list': attentionStatuses.nodes,
   'allocation-list': attentionStatuses.allocations,
