@@ -1,5 +1,6 @@
 /**
- * The interface between commands and the program. Commands never touch the process; main.ts does.
+ * The interface between commands and the program. Commands print and end through it: only main.ts
+ * uses the streams and the exit status of the process.
  */
 import { Command, type Option } from 'commander';
 import type { Session } from './connection/session.ts';

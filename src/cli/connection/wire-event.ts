@@ -9,11 +9,11 @@ export type WireEvent =
   | { kind: 'node'; node: Node }
   | { kind: 'operation'; operation: Operation };
 
-/** The server validates events against the contract, so checking the key is enough. */
+/** The server builds events with the types of the contract, so checking the key is enough. */
 const isObjectWith = <T>(data: unknown, key: keyof T & string): data is T =>
   typeof data === 'object' && data !== null && key in data && 'status' in data;
 
-/** Returns null for events that this version does not know. */
+/** Returns null for an event of another kind, which a newer server may send. */
 export function readWireEvent(event: ServerEvent): WireEvent | null {
   const data: unknown = JSON.parse(event.data);
   if (event.event === 'allocation' && isObjectWith<Allocation>(data, 'allocation_id'))

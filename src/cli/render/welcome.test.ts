@@ -10,13 +10,13 @@ test('names the place of the admin token', () => {
   expect(inEnvironment).not.toContain('/var/lib/slipway');
 });
 
-test('does not send people to a token that is not accepted, but names the way back', () => {
+test('names no token if none is accepted, but the command that creates one', () => {
   const text = welcome({ ...server, admin_token: 'revoked' });
   expect(text).toContain('slipway admin reset-token');
   expect(text).not.toContain('with the token in');
 });
 
-test('does not send people to a reset if SLIPWAY_ADMIN_TOKEN has the revoked token', () => {
+test('advises to change SLIPWAY_ADMIN_TOKEN, not to reset, if it has the revoked token', () => {
   const text = welcome({ ...server, admin_token: 'environment_revoked' });
   expect(text).toContain('change the variable');
   expect(text).not.toContain('reset-token');

@@ -63,7 +63,7 @@ function exitOfProblem(problem: Problem): ExitName {
 const tokenRemedy =
   'Give a token with --token-file or SLIPWAY_TOKEN; on the server’s own host, --data-dir finds its admin.token.';
 
-/** Only the CLI knows which directory it searched for a token. */
+/** The problem cannot name this directory: the CLI searched it, not the server. */
 const noTokenIn = (directory: string) => ({
   why: `No token was given, and there is no admin.token in ${directory}.`,
   remedy: `Start the server with that data directory first, or name its directory with --data-dir. Or give a token with --token-file, --token or SLIPWAY_TOKEN.`,

@@ -1,6 +1,6 @@
 /**
  * A scripted HTTP server for tests of the CLI. It answers from memory and has an event stream that
- * can be resumed. A test publishes changes, refuses calls and restarts the server on its port.
+ * can be resumed. A test can publish changes, refuse calls and restart the server on its port.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';

@@ -10,7 +10,7 @@ import { mergeAllocation, mergeNode, mergeOperation, type Subject, type Target, 
 
 export interface Observation {
   subject: Subject;
-  /** How the subject was read; `lost` means that the subject may be stale. */
+  /** How the subject was read; `lost`: the last try failed, so the subject may be stale. */
   link: 'live' | 'polling' | 'lost';
 }
 

@@ -32,7 +32,7 @@ export interface WaitResult {
 
 /**
  * Fetches a failed allocation again before reporting the failure. The server queues the next
- * attempt before it ends the last one, so an unchanged operation id means that no attempt follows.
+ * attempt before it ends the failed one, so an unchanged operation id means that none follows.
  */
 async function confirmOutcome(session: Session, { target, goal }: WaitRequest, observed: Subject, signal: AbortSignal) {
   let subject = observed;

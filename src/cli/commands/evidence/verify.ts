@@ -1,4 +1,4 @@
-/** `slipway verify`: checks a certificate or an export without trusting the server that made it. */
+/** `slipway verify`: checks a certificate or an export, with your public keys or the server's. */
 
 import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline';

@@ -62,7 +62,7 @@ const wordsOf = (known: KnownCommand) => [
   '--help',
 ];
 
-/** The script looks values up by command and flag, and words by command. */
+/** The script completes the value of a flag by command and flag, and any other word by command. */
 function bash(program: Command): string[] {
   const all = listCommands(program);
   const byPath = all.map(

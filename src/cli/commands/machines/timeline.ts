@@ -18,7 +18,7 @@ interface Options {
   limit: number;
 }
 
-/** An id without one of our prefixes is a correlation id. */
+/** Returns the field that holds the id. An id of no other kind is taken as a correlation id. */
 export const fieldOfId = (id: string): keyof KnownIds => idFieldOf(id) ?? 'correlation_id';
 
 /** Fails for an unknown id. Filters that match nothing are no error. */

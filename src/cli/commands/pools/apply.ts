@@ -53,7 +53,7 @@ export const makeApply: MakeCommand = (cli) =>
     .examples('slipway apply -f pools.yaml', 'generate-pools | slipway apply -f -')
     .action(
       cli.run<Options>(async (session, { file }) => {
-        // Reads every file first, so that an invalid last document sends nothing.
+        // Reads every file first, so that nothing is sent if any document is invalid.
         const pools = file.flatMap((path) => readPoolDocuments(readText(path), path));
         const { out } = session.terminal;
         const results: { change: Change; pool: Pool }[] = [];

@@ -54,7 +54,7 @@ const awayReadiness = {
   checks: { database: { ok: false, state: 'unavailable', detail: 'connection failed' } },
 };
 
-test('shows what the server knows while its database is away, with exit status 6', async () => {
+test('shows what the server can report without its database, with exit status 6', async () => {
   server.refuse('server-status', { code: 'store_unavailable', status: 503, retry_after_seconds: 5 });
   server.on('readiness-get', () => ({ status: 503, body: awayReadiness }));
   server.on('health-get', () => ({ body: { status: 'ok', version: '1.2.3' } }));
@@ -68,7 +68,7 @@ test('shows what the server knows while its database is away, with exit status 6
   expect(JSON.parse(json.stdout)).toEqual({ version: '1.2.3', readiness: awayReadiness });
 });
 
-test('reports a refusal of a ready server as before', async () => {
+test('reports a refusal by a ready server, and calls again after not_ready', async () => {
   server.refuse('server-status', { code: 'role_insufficient', status: 403 });
   expect((await slipway('status')).code).toBe(4);
   expect(server.callsOf('readiness-get')).toEqual([]);

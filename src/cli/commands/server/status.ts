@@ -1,6 +1,6 @@
 /**
  * `slipway status`: shows the server itself, as the replica that answers sees it. While its
- * database is away, shows what the server can tell without it.
+ * database is away, shows what the server can report without it.
  */
 import { addresses } from '../../../contract/addresses.generated.ts';
 import { createClient, RequestRefused, ServerUnreachable } from '../../../contract/client.ts';
@@ -15,7 +15,7 @@ import { printJson, printLines } from '../../terminal/terminal.ts';
 
 type Readiness = ReplyOf<Routes['readiness-get']>;
 
-/** A server whose database does not answer holds the call. A slow one gets a second call. */
+/** A server whose database does not answer holds the call. A slow server gets a second call. */
 const firstTimeoutSeconds = 10;
 const readinessTimeoutSeconds = 15;
 
@@ -39,7 +39,7 @@ async function fetchReadiness({ connection, server, clock, signal }: Session): P
   }
 }
 
-/** The server answers this too while its database is away. */
+/** A timeout or a 503, which a server gives while its database is away, but not only then. */
 const isPerhapsUnready = (error: unknown): boolean =>
   error instanceof ServerUnreachable || (error instanceof RequestRefused && error.problem.status === 503);
 

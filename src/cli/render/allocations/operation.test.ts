@@ -5,7 +5,7 @@ import { sampleOperation } from '../../testing/samples.ts';
 import { plain } from '../text/palette.ts';
 import { operationLines } from './operation.ts';
 
-test('shows a step whose status only a newer server knows', () => {
+test('shows a step with a status that only newer versions have', () => {
   const [step] = sampleOperation().steps;
   const unknown = { ...step, status: 'paused' as 'running' } as Step;
   const lines = operationLines(sampleOperation({ steps: [unknown] }), 0, { width: 200, paint: plain });

@@ -14,7 +14,7 @@ const durationBetween = (from: string | null, to: string | null) =>
   from && to ? formatDuration((Date.parse(to) - Date.parse(from)) / 1000) : null;
 
 export interface PastFacts {
-  /** The request to release the allocation, if any. */
+  /** The fact that records the request to release the allocation, if any. */
   request: Evidence | null;
   /** The machine of the allocation, if the caller may still see it. */
   machine: Node | null;

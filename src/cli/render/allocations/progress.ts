@@ -93,7 +93,7 @@ function failureText(view: ProgressView): string | null {
   return `failing${since}${failing.tries > 1 ? ` (${failing.tries} tries)` : ''}`;
 }
 
-/** Says that the step fails, when it is expected to end, or why it is late. */
+/** Says that the step fails, when it is retried or expected to end, or that it is late. */
 export function outlook(view: ProgressView): string {
   const { progress } = view;
   if (isOver(progress)) return '';

@@ -13,7 +13,7 @@ import { type Hint, hintLines, type RenderContext } from '../text/hints.ts';
 import { allocationTones } from '../text/palette.ts';
 import { endSentence, printable } from '../text/text.ts';
 
-/** The size of the pool; `hidden` if the token may not read it. */
+/** The pool with its counts; `hidden` if the token may not read it, `deleted` if it is gone. */
 export type PoolCapacity = { pool: Pool; counts: FleetCounts['items'] } | 'hidden' | 'deleted';
 
 export interface WaitingFacts {
@@ -21,7 +21,7 @@ export interface WaitingFacts {
   actions: Offer<AllocationActionName>[];
 }
 
-/** Nodes in other statuses are up, and are counted as held or free instead. */
+/** Ready nodes are counted as held or free instead, and retired ones are not counted. */
 const statusWords: Partial<Record<NodeStatus, string>> = {
   provisioning: 'being brought up',
   starting: 'starting',

@@ -25,8 +25,8 @@ import { heldConcern, heldFact, wouldHaveConcern, wouldHaveFact } from './held.t
 const explainedByVerdict = new Set<Node['status']>(['offline', 'failed', 'degraded', 'quarantined', 'draining']);
 
 /**
- * Returns why a node has its status, if that needs explaining. A failed release makes the deadline
- * stale, so it comes first.
+ * Returns why a node has its status, if that needs explaining. A failed release comes before the
+ * deadline, which it makes stale.
  */
 export function nodeConcern(node: Node, nowMs: number, failed?: FailedRelease): string {
   if (node.held) return heldConcern(node.held);

@@ -88,7 +88,7 @@ function statusFacts(status: ServerStatus, nowMs: number): Fact[] {
   ];
 }
 
-/** The facts that a server can tell while it is not ready, for example without its database. */
+/** The facts that a server can report while it is not ready, for example without its database. */
 export interface UnreadyServer {
   version: string;
   readiness: ReplyOf<Routes['readiness-get']>;

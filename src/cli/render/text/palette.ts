@@ -80,6 +80,6 @@ const stepMarks: Record<ShownStepStatus, string> = {
   cancelled: '–',
 };
 
-/** A newer server may send a status that this program does not know. */
+/** A newer server may send a status that this version does not have. */
 export const stepTone = (status: ShownStepStatus): Tone => stepTones[status] ?? 'quiet';
 export const stepMark = (status: ShownStepStatus): string => stepMarks[status] ?? '?';
