@@ -1,7 +1,7 @@
 /**
- * Accepts a relay's batch of heartbeats. Unknown credentials are looked up together. A heartbeat
- * that changes nothing costs no query. Changes are written a few at a time, and all of them are
- * durable before the batch is answered. Heartbeats of one instance keep their order.
+ * Accepts a relay's batch of heartbeats. Looks up all uncached credentials together. A heartbeat
+ * that changes nothing costs no query. Changes are written a few at a time, in order for each
+ * instance, and are durable before the batch is answered, unless a write quota defers them.
  */
 import { now } from '../../base/clock.ts';
 import type { BatchBeat, HeartbeatResult } from '../../contract/agent/agent.ts';

@@ -155,9 +155,9 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
       const policyBefore = document.budgets?.policy ?? 'fixed';
       const budgets = { ...document.budgets, [`${phase}_seconds`]: budget_seconds, ...(policy && { policy }) };
       const { changed, generation } = await declarePool(tx, params.pool, { ...document, budgets }, at);
-      const hasForgottenLearned =
+      const hasDiscardedLearned =
         !changed && phase === 'provision' && (await discardLearnedBudget(tx, params.pool, at));
-      if (!changed && !hasForgottenLearned) return;
+      if (!changed && !hasDiscardedLearned) return;
       await recordEvidence(tx, [
         {
           at,

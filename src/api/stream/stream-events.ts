@@ -69,8 +69,9 @@ function createEventCache() {
 }
 
 /**
- * Renders a batch for one filter; the text is empty if nothing matches. Current rows come first,
- * then the facts with their cursors. A reader that disconnects in between gets the facts again.
+ * Returns a function that renders the batch for a filter; the text is empty if nothing matches.
+ * Current rows come first, then the facts with their cursors. A reader that disconnects in between
+ * gets the facts again.
  */
 export function createRenderer(batch: FeedBatch): (filter: StreamFilter) => string {
   const eventText = createEventCache();

@@ -1,7 +1,7 @@
 /**
  * Batches concurrent calls. While fewer than `max_concurrent` batches run, a call starts a batch at
- * once. Otherwise it waits, and all waiting calls form the next batch, so batches grow with the
- * load.
+ * once. Otherwise it waits, and up to `max_keys` waiting calls form the next batch, so batches grow
+ * with the load.
  */
 
 interface PendingCall<Key, Answer> {

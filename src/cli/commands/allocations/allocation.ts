@@ -1,3 +1,4 @@
+/** `slipway allocation`: shows one allocation in full. */
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { fetchNodeIfVisible, resolveAllocation } from '../../connection/resolve-id.ts';
 import { allocationLines, requestLines } from '../../render/allocations/allocation.ts';

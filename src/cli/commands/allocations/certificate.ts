@@ -1,3 +1,4 @@
+/** `slipway certificate`: writes the signed certificate of a released allocation to a file. */
 import { pause } from '../../../base/clock.ts';
 import { RequestRefused } from '../../../contract/client.ts';
 import { certificateText } from '../../../contract/evidence/integrity/certificate.ts';

@@ -1,3 +1,4 @@
+/** `slipway bundle`: writes one redacted archive about an incident, to attach to a ticket. */
 import { now } from '../../../base/clock.ts';
 import { createTarGz, type Entry } from '../../../base/files/tar.ts';
 import { createRedactor, type Redactor, redactionMark } from '../../../base/redaction/redact.ts';
