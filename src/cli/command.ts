@@ -32,9 +32,6 @@ const variableName = (...words: string[]) =>
  * Gives each flag an environment variable: `allocate --timeout-wait` also reads
  * SLIPWAY_ALLOCATE_TIMEOUT_WAIT. Commander reads the variable when the flag is added, so
  * `addOption` names the variable first.
- *
- * Checks required flags last. Commander checks them first, so that an unknown flag or a wrong
- * argument would be reported as a missing flag.
  */
 export class SlipwayCommand extends Command {
   readonly words: string[];
@@ -44,6 +41,8 @@ export class SlipwayCommand extends Command {
   constructor(words: string) {
     super(words.slice(words.lastIndexOf(' ') + 1));
     this.words = words.split(' ');
+    // Commander checks required flags first, which would report an unknown flag or a wrong argument
+    // as a missing flag. This check runs last.
     this.hook('preAction', () => {
       const missing = this.requiredOptions.find((option) => this.getOptionValue(option.attributeName()) === undefined);
       if (missing)

@@ -1,9 +1,6 @@
 /**
  * Records broken connections as evidence. A break never causes a verdict: the liveness rule judges
- * only heartbeats and probes. Breaks of long-lived relay connections are not rate limited, since a
- * rack depends on each. Other breaks of an instance or relay are, since a network that cuts all
- * agents every few minutes would write too much. A break beyond the write quota is dropped. If too
- * many breaks wait to be written, further ones are only counted.
+ * only heartbeats and probes. A break beyond the write quota is dropped.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -22,6 +19,7 @@ export type BrokenConnection = ConnectionEnd & { correlation_id: CorrelationId }
   );
 
 const batchMs = 500;
+/** While this many breaks wait to be written, further ones are only counted. */
 const maxWaiting = 2_000;
 /**
  * Flapping connections end sooner, and so do those that the server closes after a minute of
@@ -81,6 +79,9 @@ export function createBrokenConnections(options: {
   return {
     report({ correlation_id, lasted_seconds, why, ...peer }) {
       const actor = peer.of === 'agent' ? peer.node_instance_id : peer.actor.id;
+      // A rack depends on its relay, so each break of a long-lived relay connection is recorded.
+      // Other breaks are rate limited: a network that cuts all agents every few minutes would write
+      // too much.
       const isLongLived = peer.of === 'relay' && lasted_seconds >= longLivedSeconds;
       const notice = { actor, kind: 'connection.broken', target: null };
       const entry = isLongLived ? {} : notices.admit(notice);

@@ -1,8 +1,6 @@
 /**
- * Records on a machine's timeline that its heartbeats arrive but are refused. Without this fact, a
- * rule that judges silence could not tell refused heartbeats from missing ones. Writes one fact per
- * machine, status and hour, in batches. A machine beyond the limit of a batch is recorded with its
- * next heartbeat.
+ * Records on a machine's timeline that its heartbeats arrive but are refused, so that rules can
+ * distinguish them from missing ones. Writes one fact per machine, status and hour, in batches.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import {
@@ -46,6 +44,7 @@ const writerOf = (beat: RefusedBeat) =>
 export type ReportRefusedBeat = (beat: RefusedBeat) => void;
 
 const batchMs = 500;
+/** A machine beyond this limit is recorded with its next heartbeat. */
 const maxWaiting = 1_000;
 /** Limits the rows per hour. Rows of further machines would add nothing new. */
 const maxReported = 50_000;

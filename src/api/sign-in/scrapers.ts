@@ -1,8 +1,7 @@
 /**
- * Admits known callers of `/metrics` while the database is away and cannot check their tokens, so
- * that an alert can name the cause. A token is known if this replica authorized it for metrics
- * before. Unchecked callers get no metrics of the fleet: the token may have been revoked since, and
- * the database may answer again at any moment.
+ * Admits known callers of `/metrics` while the database is away, so that an alert can name the
+ * cause. A token is known if this replica authorized it for metrics before. An unchecked caller
+ * gets no metrics of the fleet, because the token may have been revoked since.
  */
 import { createHash } from 'node:crypto';
 import { type Clock, now } from '../../base/clock.ts';

@@ -1,8 +1,7 @@
 /**
  * Reads, creates and rotates the key ring: the keys that encrypt secrets and backups, and sign
- * evidence. They are stored outside the database, in one JSON file of mode 0600, newest first. Each
- * purpose derives its own key from a ring key, so only this file must be copied. Rotation adds a
- * key. The newest key encrypts and signs; older keys still decrypt and verify.
+ * evidence. They are in one JSON file outside the database, newest first. The newest key encrypts
+ * and signs; older keys still decrypt and verify.
  */
 import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import {
@@ -37,7 +36,7 @@ export interface KeyRing {
   byId(kid: string): RingKey | undefined;
 }
 
-/** The use of a derived key. Two purposes never share a key. */
+/** The use of a key that is derived from a key of the ring. Two purposes never share a key. */
 export type KeyPurpose = 'secrets' | 'evidence' | 'backups';
 
 const secretBytes = 32;

@@ -26,10 +26,9 @@ function keywordOf(literal: string): string {
 const formsOf = (literal: string): string[] => [...new Set([literal, JSON.stringify(literal).slice(1, -1)])];
 
 /**
- * Finds exact secret values. The scan uses a short part of each value as its keyword, and the whole
- * value is compared afterwards. Memory therefore grows with the number of values, not with their
- * length. The search returns a function that replaces the literals which a text may hold, or
- * undefined if it holds none.
+ * Finds exact secret values by a short part of each, so that memory grows with their number and not
+ * with their length. The search returns a function that replaces the literals that a text may hold,
+ * or undefined if it holds none.
  */
 function createLiteralSearch(
   literals: readonly string[],

@@ -1,9 +1,7 @@
 /**
- * The catalogue of every error code that an API call can return: meaning, owner and remedy.
- * `docs/reference/errors.md` is generated from it, and a test compares the two. Codes about callers
- * are in caller-errors.ts, about agents and join tokens in agent-errors.ts; limits, secrets and
- * certificates have files too. The code and the message of a failed step are written where the
- * step throws `StepFailed`.
+ * Every error code that an API call can return, with meaning, owner and remedy. Some groups of
+ * codes are in files beside this one. docs/reference/errors.md is generated from the catalogue. The
+ * code of a failed step is written where the step throws `StepFailed`.
  */
 import { agentErrors } from './agent-errors.ts';
 import { callerErrors } from './caller-errors.ts';

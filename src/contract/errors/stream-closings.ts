@@ -1,13 +1,15 @@
 /**
  * The error codes with which the server closes a stream of an agent or a relay. The code is sent as
- * the reason of the close frame, and `close_code` as its number. A `broken` closing is a failure of
- * the connection, so the stream reports it as evidence. Any other closing needs none, such as a
- * stop of the server, or follows from a decision with its own evidence, such as a fence.
+ * the reason of the close frame, and `close_code` as its number.
  */
 import type { ErrorCode } from './errors.ts';
 
 interface Closing {
   close_code: number;
+  /**
+   * The connection failed, so the stream reports the closing as evidence. Any other closing needs
+   * no evidence, or follows from a decision that has its own, such as a fence.
+   */
   broken: boolean;
 }
 

@@ -1,9 +1,7 @@
 /**
- * A fast path for the most frequent request: a plain heartbeat of a known agent. It runs before
- * Fastify, applies the same checks, and answers only heartbeats that pass them and change nothing:
- * with 200, or with 429 in an overload. Everything else goes to Fastify untouched, so that other
- * refusals and all changes are made in one place. Why, and what it saves:
- * docs/decisions/0018-heartbeat-fast-path.md.
+ * A fast path before Fastify for a plain heartbeat of a known agent. It applies the same checks and
+ * answers only a heartbeat that changes nothing: with 200, or with 429 in an overload. Everything
+ * else goes to Fastify untouched. Why: docs/decisions/0018-heartbeat-fast-path.md.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
