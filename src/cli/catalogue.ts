@@ -97,7 +97,7 @@ export interface CommandGroup {
 
 /**
  * Loads only the command that the first word names, if any. Otherwise loads all: help and
- * "did you mean" need them, and after a flag only commander can find the word of the command.
+ * "did you mean" need them, and after a flag only commander can decide which word is the command.
  */
 export async function loadCommands(words: readonly string[]): Promise<CommandGroup[]> {
   const wanted = selectNames(words);

@@ -39,7 +39,7 @@ async function fetchReadiness({ connection, server, clock, signal }: Session): P
   }
 }
 
-/** A timeout or a 503, which a server gives while its database is away, but not only then. */
+/** Whether the server may be up without its database: it did not answer, or answered 503. */
 const isPerhapsUnready = (error: unknown): boolean =>
   error instanceof ServerUnreachable || (error instanceof RequestRefused && error.problem.status === 503);
 
