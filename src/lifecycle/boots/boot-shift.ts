@@ -125,9 +125,9 @@ function* computeSplits(boots: readonly TimedBoot[]): Generator<Split> {
   }
 }
 
-/** By how many standard errors the latter group is slower than the former. */
-export function slownessOf(former: readonly TimedBoot[], latter: readonly TimedBoot[]): number {
-  for (const { at, z } of computeSplits([...former, ...latter])) if (at === former.length) return z;
+/** By how many standard errors the later boots are slower than the former ones. */
+export function slownessOf(former: readonly TimedBoot[], later: readonly TimedBoot[]): number {
+  for (const { at, z } of computeSplits([...former, ...later])) if (at === former.length) return z;
   return 0;
 }
 

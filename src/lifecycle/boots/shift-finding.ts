@@ -23,7 +23,7 @@ export interface FormerBoots {
   phase: SamplePhase;
   boots: number;
   median_seconds: number;
-  /** The share of these boots that arrive but exceed the current budget. */
+  /** Among those of these boots that arrive, the share that exceeds the current budget. */
   past_budget_share: number;
   budget_seconds: number;
   budget_source: string;
@@ -36,7 +36,7 @@ export interface SlowerBoots {
   times_as_long: number;
   past_budget_share: number;
   slowest_seconds: number;
-  /** Largest slowdown first. Null if these boots report no stages. */
+  /** Largest slowdown first. Null if no former boot, or no slower one, reports stages. */
   stages: SlowerStage[] | null;
   /** The new and the former generation, if the pool changed when the boots became slower. */
   generation: number | null;

@@ -19,7 +19,7 @@ export interface BrakeSettings {
   self_fault_seconds: number;
   /** How long a mass failure may hold verdicts. */
   mass_failure_seconds: number;
-  /** The share of the pool that may get verdicts per minute after a hold. */
+  /** After a hold, the share of the counted nodes that may get verdicts per minute. */
   resume_fraction: number;
 }
 

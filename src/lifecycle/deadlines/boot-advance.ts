@@ -25,8 +25,8 @@ export interface AdvancingPhase {
  * The new deadline after progress, or undefined if it does not change.
  *
  * While provisioning, progress moves the deadline only in progress-aware pools. A boot that falls
- * silent fails before its budget ends. A boot that makes progress may exceed its budget, up to a
- * hard ceiling.
+ * silent after progress may fail before its budget ends. A boot that keeps making progress may
+ * exceed its budget, up to a hard ceiling.
  *
  * During start-up, progress moves the deadline in every pool, but only to a later time. At this
  * deadline a machine that sends heartbeats becomes ready, so an earlier one would be too soon.

@@ -4,7 +4,7 @@
  */
 import { type AllocationStatus, allocationStatuses } from '../model/states.ts';
 
-/** Rules that only know that a deadline passed. The cause may become known later. */
+/** Rules that decide only because a deadline passed. The cause may become known later. */
 export const timeOnlyRules: readonly string[] = ['provision-deadline', 'start-deadline', 'offline-deadline'];
 
 interface AllocationFacts {

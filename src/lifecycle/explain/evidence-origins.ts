@@ -23,7 +23,7 @@ interface OriginFields {
   actor: { name: string } | null;
 }
 
-/** The label of a fact that the control plane did not state itself; null for its own facts. */
+/** The label of a fact from outside the control plane; null for its own and for unknown origins. */
 export function originLabel({ origin, layer, actor }: OriginFields): string | null {
   if (origin === 'report' && layer !== 'node') return 'reported by a watcher';
   if (origin === 'report' || origin === 'node') return 'machine says';

@@ -12,7 +12,7 @@ export interface ServerFacts {
   database: { state: string; detail: string | null };
   /** Connections of all programs to the database server, and how many it allows. */
   connections: { used: number; limit: number } | null;
-  /** The database refuses further connections, and this replica has fewer than it may. */
+  /** The database refuses further connections, and this replica has fewer than its maximum. */
   is_short_of_connections: boolean;
   disk: { free_bytes: number; total_bytes: number } | null;
   growth: DatabaseGrowth | null;
@@ -25,7 +25,7 @@ export interface ServerFacts {
   sweeps: readonly SweepFact[];
   /** When the sweeps of this replica started. */
   started_at: Date;
-  /** Open since the database was restored. Null otherwise. */
+  /** Set after a restore of the database, until a person ends the restoration. */
   restoration: RestorationFact | null;
   /** The last step of the clock of the database. */
   clock_step: { seconds: number; at: Date } | null;
@@ -90,11 +90,11 @@ export const serverLimits = {
   /** The share of the disk that must be free, but never more than `disk_bytes`. */
   disk_share: 0.1,
   disk_bytes: 5 * gigabyte,
-  /** How long before the disk would be full at the present rate it is listed. */
+  /** A disk that would be full within this many days at the present rate is listed. */
   disk_days: 7,
   files_share: 0.9,
   heap_share: 0.8,
-  /** How long before its end a certificate is listed, but at most a third of its lifetime. */
+  /** A certificate is listed this long before its end, but at most for a third of its lifetime. */
   certificate_seconds: 14 * day,
   tail_seconds: 10,
   /** A sweep is stalled after three intervals, but not sooner than this. */

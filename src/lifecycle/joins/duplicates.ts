@@ -18,7 +18,7 @@ export interface ClientProcess {
   held_until: string | null;
 }
 
-/** A process that lost the name is forgotten after this time without a registration. */
+/** A process is forgotten this long after it lost the name, even if it registers in between. */
 const rememberedSeconds = 3600;
 /** With this many known processes, a new process must wait until the holder is silent. */
 export const maxProcesses = 16;
@@ -45,7 +45,7 @@ export type ProcessVerdict = 'restart' | 'takes_back' | 'refused' | 'too_many';
 export function judgeProcess({ known, claimant, is_beating, keep }: ProcessFacts): ProcessVerdict {
   const holder = known.findIndex(({ held_until }) => held_until === null);
   if (!is_beating || holder < 0 || known[holder]?.process === claimant) return 'restart';
-  // The holder always sends its instance id, so a registration without one is another process.
+  // The holder sends its id with every registration, so one without an id is another process.
   if (claimant === null) return keep === 'first' ? 'refused' : 'restart';
   const place = known.findIndex(({ process }) => process === claimant);
   if (place < 0) return known.length < maxProcesses ? 'restart' : 'too_many';

@@ -28,9 +28,9 @@ export type QuotaKind = (typeof quotaKinds)[number];
  * - tenant: requests of all tokens of a tenant. For both, a request that starts an operation or has
  *   a long reply counts as several
  * - address: requests that need no credential
- * - rotation: credential rotations of one machine, and apart from them its signed requests for a
- *   new credential. They have their own rate, because the workload could use up the rate of the
- *   machine's other requests, and the machine would then lose its credential
+ * - rotation: credential rotations of one machine; its signed requests for a new credential are
+ *   counted separately, at the same rate. The workload could use up the rate of the machine's other
+ *   requests, and without a rate of its own the machine would then lose its credential
  * - sign_in: console sessions opened with one token
  * - unknown_credential: unknown credentials in heartbeat batches, by address or relay, and refused
  *   requests for a new credential, by address

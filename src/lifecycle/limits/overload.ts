@@ -18,7 +18,7 @@ export interface ReplicaLoad {
   heap_share: number;
   /** The part of the file descriptors that is in use. */
   files_share: number;
-  /** The database refuses further connections, and this replica has fewer than it may. */
+  /** The database refuses further connections, and this replica has fewer than its maximum. */
   is_short_of_connections: boolean;
 }
 

@@ -219,7 +219,8 @@ function findBrokenStates(model: Model, exploration: Exploration): Violation[] {
         problems.push(`${side.name} is never left by itself`);
       if (side.class === 'serving' && !isNodeParked && !exploration.reaches(state, side.hasLeft, 0))
         problems.push(`${side.name} is not supervised`);
-      // A node that was quarantined during a release leaves when the release ends; checked below.
+      // During a release no action leads out of a quarantined node. That the release ends is
+      // checked below.
       if (
         side.class === 'parked' &&
         !(isReleasing && side.noun === 'node') &&

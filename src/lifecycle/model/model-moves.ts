@@ -143,7 +143,7 @@ const allocationGuards: Partial<Record<Cause, (node: NodePart) => boolean>> = {
   rescue: never,
   'node-assigned': never,
   retry: never,
-  // A node that was quarantined during its cleanup stays quarantined when the release ends.
+  // A node that was quarantined during its cleanup may stay quarantined when the release ends.
   proof: (node) => isGone(node) || node === 'quarantined',
   'force-release': (node) => isGone(node) || node === 'quarantined',
   'allocation-create': (node) => node === 'none',
@@ -177,7 +177,7 @@ function nodeMoves(model: Model, { node, allocation }: State): Move[] {
     return (
       edge.by
         .filter((by) => nodeGuards[by]?.(allocation, node) ?? true)
-        // After the request, the release operation fences the machine on its own.
+        // A person only requests the release; its operation then moves the node to `cleaning`.
         .map((by): Move => ({ to, by, kind: by === 'release' ? 'automatic' : kindOf(by) }))
     );
   });

@@ -140,10 +140,7 @@ const effects: Partial<Record<NodeStatus, Effect>> = {
   degraded: effectOnDegraded,
 };
 
-/**
- * A late `starting` report does not move a ready or degraded node back, because reports never
- * revert a verdict.
- */
+/** A late `starting` report has no effect on a ready or degraded node. */
 export const effectOfBeat = (node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined =>
   effects[node.status]?.(node, beat, now);
 

@@ -25,7 +25,8 @@ export const nodeRules = {
   'probe-promotes': { negative: false, en_masse: null, phase: ['starting'] },
   liveness: { negative: true, en_masse: 'hold', phase: ['ready', 'degraded'] },
   'offline-deadline': { negative: true, en_masse: 'pause-launches', phase: ['offline'] },
-  // Counted against all live nodes, so that the brake holds when a whole pool has failed.
+  // Counted against all live nodes. Counted against failed nodes, a few of them in a large pool
+  // would always be a mass failure.
   'rescue-over': { negative: true, en_masse: 'hold', phase: liveNodeStatuses },
   // If a provider stops showing many machines at once, the provider is more likely at fault.
   drift: { negative: true, en_masse: 'hold', phase: liveNodeStatuses },

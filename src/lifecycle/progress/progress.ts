@@ -19,8 +19,8 @@ export interface StepFacts {
   label: string;
   status: StepStatus;
   /**
-   * The plan's estimate: the weight of the step if the pool has no history. Never shown as an
-   * expectation.
+   * The plan's estimate. Without a history it is the weight of the step, and its part of the
+   * remaining time of the steps before it. It is never the `expected` duration.
    */
   usual_seconds: number | null;
   expected: StepHistory | null;
@@ -143,8 +143,8 @@ function percentOf(facts: ProgressFacts, current: StepFacts | undefined, worked:
 }
 
 /**
- * The remaining time of the current step by its history, plus the medians of later steps. Null once
- * the current step exceeds its history, while it fails, or if a later step has no estimate.
+ * The remaining time of the current step by its history, plus the estimates of later steps. Null if
+ * the current step has no history, exceeds it or fails, or if a later step has no estimate.
  */
 function etaOf(steps: readonly StepFacts[], current: StepFacts, worked: number): number | null {
   if (isFailing(current)) return null;
@@ -158,7 +158,7 @@ function etaOf(steps: readonly StepFacts[], current: StepFacts, worked: number):
   );
 }
 
-/** The estimates of an operation, which exist only while a step runs. */
+/** The estimates of an operation. All but `expected` exist only while a step runs. */
 function estimatesOf(facts: ProgressFacts, current: StepFacts | undefined, stepElapsed: number, worked: number) {
   const isRunning = facts.finished_at === null && current?.started_at !== null && current && !isComplete(current);
   const expected = current ? expectedOf(current.expected) : null;

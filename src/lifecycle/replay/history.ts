@@ -51,8 +51,8 @@ export interface RecordedBoot extends Machine {
   /** A rule made the machine ready, not its own report. */
   ready_by_rule: boolean;
   /**
-   * Until then the machine is known not to have arrived. After that nothing is known: the machine
-   * was destroyed or replaced, or the time has not come yet.
+   * Until this time the machine is known not to have arrived. Nothing is known about later times:
+   * the machine was destroyed or replaced, or the history ends.
    */
   watched_until: Date;
 }
