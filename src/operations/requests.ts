@@ -175,7 +175,7 @@ export function requestOperationRetry(services: OperationServices, id: string, c
     const operation = requireVisibleOperation(await readOperationRow(tx, id, 'for update'), caller);
     if (operation.status !== 'failed')
       throw new ApiProblem('action_illegal', `The operation is ${operation.status}; only a failed one can be retried.`);
-    // An operation without allocation and node is a recovery of many machines.
+    // A recovery of many machines has neither an allocation nor a node.
     if (!operation.allocation_id && !operation.node_id)
       throw new ApiProblem(
         'action_illegal',

@@ -42,7 +42,7 @@ export interface ActionContext {
   services: OperationServices;
   /** Locked by `tx`. */
   node: NodeRow;
-  /** The pool generation that the node was made from. */
+  /** The document of the pool generation that the node was made from. */
   pool: PoolDocument;
   /** The node as the API returns it, with allocation and occupancy. */
   apiNode: Node;

@@ -179,7 +179,10 @@ function decide(
 export const repairFinding = (services: OperationServices, id: string, request: FindingRequest, caller: Caller) =>
   decide(services, id, repairs, () => ({ status: 'repaired' }), request, caller);
 
-/** An accepted finding stays until the difference is gone, so that it is not opened again. */
+/**
+ * An accepted finding stays until the difference is gone, so that it is not opened again. For
+ * `row_differs` the acceptance itself removes the difference.
+ */
 export const acceptFinding = (services: OperationServices, id: string, request: FindingRequest, caller: Caller) =>
   decide(
     services,

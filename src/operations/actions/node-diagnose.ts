@@ -1,6 +1,6 @@
 /**
  * Collects diagnostics from a machine's agent and its provider, and stores them as evidence.
- * Changes nothing else. A dead agent delays the operation by one timeout.
+ * Changes nothing else. An agent that does not answer delays the operation by at most one timeout.
  */
 import type { OperationDefinition } from '../../engine/engine.ts';
 import { isFenced } from '../../lifecycle/model/states.ts';
@@ -35,7 +35,7 @@ export function nodeDiagnose(services: OperationServices): OperationDefinition {
       const subject = await readSubjectWithParamsAllocation(services, context);
       const contact: AgentContact = { unreachable: false };
       const stored = { agent: false, provider: false };
-      // A fenced node accepts only tasks of its teardown, such as `release.freeze`.
+      // A fenced node gets only tasks of its teardown, such as `release.freeze`.
       const type = isFenced(subject.node.status) ? 'release.freeze' : 'diagnostics.collect';
       await stage(context, services, 'ask-agent', async () => {
         stored.agent = await freezeFromAgent(context, services, 'ask-agent:agent', subject, contact, type);

@@ -1,6 +1,6 @@
 /**
- * Probes a machine once: at its endpoint, or with a task if the machine has no endpoint. The result
- * is stored like that of any probe, so a machine that answers counts as alive.
+ * Probes a machine once: at its endpoint, or with a task if the machine has no endpoint. A result
+ * from the endpoint is stored like that of any probe, so a machine that answers counts as alive.
  */
 import { now } from '../../base/clock.ts';
 import type { OperationContext, OperationDefinition } from '../../engine/engine.ts';

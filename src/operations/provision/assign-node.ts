@@ -200,7 +200,7 @@ async function findPlaces(
     const node = freeNode ?? (await createNodeFor(tx, services, pool, request.allocation, request.operation, now));
     places.push({ ...request, node, isFree: freeNode !== undefined });
   }
-  // Fewer free machines than counted could be locked, because other transactions hold the others.
+  // Fewer free machines than counted could be locked, because other transactions hold their locks.
   for (const request of served.slice(assignable)) waiting.set(request, 'a free machine that is locked right now');
   for (const request of others)
     if (!served.includes(request)) waiting.set(request, turn.waitsFor(request.allocation, assignable));

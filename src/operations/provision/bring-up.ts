@@ -134,7 +134,10 @@ async function awaitNextStatus(
     throw new OperationCancelled();
 }
 
-/** Fails the node with the operation's error as its verdict, and thereby the allocation. */
+/**
+ * Fails the node, and with it the allocation, with the operation's error as the verdict. Fails an
+ * allocation without a node alone. Queues the next attempt if the pool allows one.
+ */
 async function giveUp(context: OperationContext, services: OperationServices, failure: StepFailed): Promise<void> {
   await context.step('give-up', async () => {
     const at = now(services.clock);
@@ -173,16 +176,16 @@ export async function bringUp(context: OperationContext, services: OperationServ
 export const awaitReady = (context: OperationContext, services: OperationServices): Promise<void> =>
   stage(context, services, 'start', () => awaitNextStatus(context, services, 'start', 'starting'));
 
-/** Fails the node and, if a machine was launched, freezes its evidence. */
+/** Gives up, and freezes the evidence of the node's machine if there is a node. */
 export async function giveUpAndFreeze(
   context: OperationContext,
   services: OperationServices,
   failure: StepFailed,
 ): Promise<void> {
   await giveUp(context, services, failure);
-  const wasLaunched = await context.step(
+  const hasNode = await context.step(
     'launched',
     async () => (await readOperation(services, context)).node_id !== null,
   );
-  if (wasLaunched) await freezeFromDriver(context, services, 'freeze', await readOperationSubject(services, context));
+  if (hasNode) await freezeFromDriver(context, services, 'freeze', await readOperationSubject(services, context));
 }

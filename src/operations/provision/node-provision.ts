@@ -169,7 +169,10 @@ async function removeFormer(context: OperationContext, services: OperationServic
   await removeMachine(context, services, 'assign', subject, launchPolicy);
 }
 
-/** The stage `assign` in separate steps, for a retry that may have to remove an instance first. */
+/**
+ * The stage `assign` in separate steps: in revision 1, and for a retry, which may have to remove an
+ * instance first.
+ */
 async function assignByStages(
   context: OperationContext,
   services: OperationServices,

@@ -1,5 +1,5 @@
 /**
- * Ends a restoration: from now on the servers act again. Before, nodes that an unknown tenant may
+ * Ends a restoration, after which the servers act again. First, nodes that an unknown tenant may
  * use are quarantined, and everything that would release or tear down their machines is stopped.
  */
 import { now } from '../../base/clock.ts';
@@ -32,9 +32,9 @@ const batch = 500;
 const reason = 'the database was restored, and its machine may serve a tenant that is not recorded';
 
 /**
- * Ends the allocations whose release would reach the machine of an unknown tenant: all on a machine
- * that has changed hands, and on the others those that were being released. An active allocation on
- * an unconfirmed machine stays, because it may be right.
+ * Ends the allocations whose release would reach the machine of an unknown tenant: every allocation
+ * on a machine that has changed hands; on other machines, only those that were being released. An
+ * active allocation on an unconfirmed machine stays, because it may be right.
  */
 async function endAllocations(
   tx: Transaction,
@@ -63,10 +63,10 @@ async function endAllocations(
   requireMoved(await moveAllocations(tx, moveTo('released', 'force-release', all), at, environment));
 }
 
-/** Nothing that the rows have planned may reach the machines of these nodes. */
+/** Stops the work that the restored rows have planned for these nodes before it reaches them. */
 async function stopPlans(tx: Transaction, nodes: readonly ContestedNode[], { actor }: Caller, at: Date): Promise<void> {
   const ids = nodes.map(({ node_id }) => node_id);
-  // No replica runs them now. The replica that takes them over sees that they were cancelled.
+  // No replica runs these operations now. The one that takes them over finds them cancelled.
   for (const { workflow_id } of await listOpenOperationsOn(tx, ids)) await markCancelling(tx, workflow_id, at, actor);
   const instances = nodes.flatMap(({ node_instance_id }) => (node_instance_id ? [{ node_instance_id, reason }] : []));
   await withdrawTasks(tx, instances, at);
@@ -132,7 +132,7 @@ export function endRestoration(
       );
     const differences = await countDifferences(tx, restoration);
     const quarantined = await secureContested(tx, services, restoration, request, caller, at);
-    // A bulk recovery names no nodes. It would act on those that were just quarantined.
+    // A bulk recovery names no nodes, so it would act on nodes that were just quarantined.
     for (const { workflow_id } of await listOpenOfKind(tx, fleetRecoverKind))
       await markCancelling(tx, workflow_id, at, actor);
     const { restoration_id, remembers_until, began_at } = restoration;

@@ -21,7 +21,8 @@ export function engineListener(services: () => Pick<OperationServices, 'db' | 'c
     async executing(run) {
       await becomeExecutor(services().db, run, services().executor, at());
     },
-    // Operations write the begin and end of stages themselves. Only the engine knows about retries.
+    // Operations write the begin and end of stages themselves. Retries happen inside the engine, so
+    // they are written here.
     async stepStarted() {},
     async stepEnded(run, step, ended) {
       if (ended.status === 'retrying')

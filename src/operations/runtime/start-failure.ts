@@ -6,7 +6,7 @@ import { PoolerRefused } from '../../store/pg/connections/pooler.ts';
 import { EmbeddedPostgresError } from '../../store/pg/embedded/embedded-error.ts';
 import { ReplicasTooOld, SchemaTooNew } from '../../store/upgrade/window.ts';
 
-/** Their messages already have the reason and the remedy. */
+/** Errors whose messages already contain the reason and the remedy. */
 const explained = [SchemaTooNew, ReplicasTooOld, OtherDatabase, PoolerRefused];
 
 export interface Explanation {
