@@ -57,7 +57,8 @@ export function sweepRegistry(services: SweepServices): Sweep[] {
     stuckStarting(services),
     startDeadline(services),
     // `observation` reads the state of agentless machines from their providers, and `absence` asks
-    // whether an offline or failed machine still exists. The other two move silent nodes on.
+    // whether an offline or failed machine still exists. The other two move silent nodes to offline
+    // and then to failed.
     observation(services),
     liveness(services),
     absence(services),

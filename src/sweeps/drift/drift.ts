@@ -33,8 +33,8 @@ const reasons: Record<DriftedNode['what'], (node: DriftedNode) => string> = {
 };
 
 /**
- * A node whose row differs gets the status in its evidence. A node whose machine is missing is torn
- * down, with proof.
+ * Under the policy `quarantine` every node is quarantined. Otherwise a node whose row differs gets
+ * the status in its evidence, and a node whose machine is missing is torn down, with proof.
  */
 function destinationOf({ policy, what, status, theirs }: DriftedNode): JudgedNode['status'] {
   if (policy === 'quarantine') return 'quarantined';

@@ -1,6 +1,6 @@
 /**
  * `operation-overdue`: cancels operations whose step takes too long. The node or allocation has its
- * own deadline and rule; this one only ends operations that are stuck.
+ * own deadline and rule; this job only ends operations that are stuck.
  */
 import { stopOverdue } from '../../store/operations/executions.ts';
 import type { SweepServices } from '../runner/services.ts';

@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-test('after a restore dead replicas are declared dead, and their operations wait for its end', async () => {
+test('after a restore dead replicas are declared dead, and their operations wait for the end of the restoration', async () => {
   await fixture.markStored(fixture.at(0));
   await fixture.markStored(fixture.at(-3600), 'rep_before');
   let isOpen = true;

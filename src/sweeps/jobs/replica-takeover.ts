@@ -17,10 +17,10 @@ import {
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
-/** Spreads the replicas that learn of an end, because one of them is enough to take over. */
+/** After `replica.ended` each replica waits for a random part of this: one takeover is enough. */
 const maxSpreadSeconds = 0.5;
 
-/** The lease of another replica, as this one has seen it. */
+/** The lease of another replica, as this replica has observed it. */
 interface SeenLease {
   lease_until: Date;
   /** For how long this replica renewed its own lease while the other one renewed none. */
@@ -80,7 +80,7 @@ export function replicaTakeover(services: SweepServices): Sweep {
       // takeover or start may have been interrupted.
       const endedReplicas = await findEndedReplicas(db, await engine.executorsWithRuns());
       if (endedReplicas.length === 0) return { decided: 0 };
-      // The replica may have ended before its run learned of the cancellation.
+      // The replica may have ended before it could pass the cancellation to the run.
       for (const { workflow_id, attempt } of await listCancelling(db, endedReplicas))
         await engine.cancel(workflow_id, attempt);
       return { decided: await engine.recover(endedReplicas) };

@@ -29,8 +29,8 @@ export interface DeadlineRule extends Pick<VerdictRule, 'apply' | 'batch'> {
   /** Renders the reason. `waited` says how long the node waited and where its budget came from. */
   reason(waited: string, node: DueNode, blame?: Blame): string;
   /**
-   * Finds the failed step and its owner, for rules that need more than the node's row. Called once
-   * per batch, so that it can read all of them with one query.
+   * Finds the unfinished step and its owner, for rules that need more than the node's row. Called
+   * once per batch, so that one query can read the steps of all nodes.
    */
   blame?(tx: Transaction, due: readonly DueNode[]): Promise<(node: DueNode) => Blame | undefined>;
   /** Renders the reason for a machine whose heartbeats arrive but are refused. */

@@ -14,6 +14,7 @@ export interface Inspection<M extends ExpectedMachine = ExpectedMachine> {
   seen: Observation;
 }
 
+/** Leaves out the machines of a driver that had no free slot at the start. */
 export interface InspectionResult<M extends ExpectedMachine = ExpectedMachine> {
   inspections: Inspection<M>[];
   /** Machines without an observation, including those that the driver cannot see from this host. */

@@ -1,5 +1,5 @@
 /**
- * Wakes operations when evidence arrives that they may be waiting for, so that none of them polls.
+ * Wakes operations when evidence arrives that they may be waiting for, so that they poll rarely.
  */
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';

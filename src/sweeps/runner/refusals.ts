@@ -1,7 +1,7 @@
 /**
  * Remembers from evidence which machines' heartbeats are refused, so that verdicts on silence can
- * say so without a query. A replica that has just started may not know about a refusal yet; its
- * verdict then reports plain silence.
+ * say so without a query. A replica that has just started has not read earlier refusals; its
+ * verdicts report plain silence until the refusals are recorded again.
  */
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { isStillRefused, type RefusedBeats, readRefusedBeats } from '../../lifecycle/findings/refused-beats.ts';
@@ -16,7 +16,7 @@ export interface Refusals {
 }
 
 export const describeRefusal = (why: string): string => `its heartbeats arrived and were refused, for ${why}`;
-/** The machine is not to blame: an operator issued or revoked its relay's token. */
+/** The machine is not to blame: only an operator can issue another token or accept the machine. */
 export const ownerOfRefusal = { owner_layer: 'operator' } as const;
 
 const maxEntries = 50_000;

@@ -1,6 +1,6 @@
 /**
- * Wraps an expensive sweep that is woken often. It rests after each pass, so that it runs at most
- * this share of the time.
+ * Wraps an expensive sweep that is woken often. The sweep rests after each pass, so that it runs at
+ * most for this `share` of the time.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Sweep } from './sweep.ts';

@@ -22,7 +22,8 @@ export interface SweepServices extends OperationServices {
   log: Pick<Log, 'warn'>;
   isProcessAlive(pid: number): boolean;
   /**
-   * Called when another replica declared this one dead. This one must then stop executing and exit.
+   * Called when another replica declared this replica dead. This replica must then stop executing
+   * and exit.
    */
   onDeclaredDead(error: Error): void;
 }

@@ -4,8 +4,8 @@
  *
  * Nodes are classed by stale time, in powers of two. A class is read three times within its
  * shortest stale time, for nodes that are due within half of that time. So a node is listed at
- * least a sixth of its stale time before it is due. Without classes, reading a million nodes as
- * often as the first class would cost a fifth of what their heartbeats cost.
+ * least a sixth of its class's shortest stale time before it is due. Without classes, reading a
+ * million nodes as often as the first class would cost a fifth of what their heartbeats cost.
  */
 import { secondsLater } from '../../base/clock.ts';
 import type { Database } from '../../store/pg/database.ts';

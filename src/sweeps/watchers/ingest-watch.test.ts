@@ -51,7 +51,7 @@ test('is not steady for a while after a failover to an older database', async ()
   expect(ingest.isSteady()).toBe(true);
 });
 
-test('knows the fleet size before the first check, so that no agent gets the interval of an empty fleet', async () => {
+test('reads the fleet size before the first check, so that no agent gets the interval of an empty fleet', async () => {
   await fixture.declarePool('many');
   await fixture.addNodes({ pool: 'many', count: 3 });
   const ingest = await openWatch();

@@ -21,7 +21,7 @@ const wakingKinds = ['node.failed', 'pool.declared', 'pool.deleted'];
 /** One pass is enough, because a finding is based on several failures. */
 const isConfirmed = () => true;
 
-/** The limit per pass. Pools with many failures come before single machines. */
+/** The limit per pass. The subjects with the most failures, usually pools, come first. */
 const maxReported = 500;
 /** The sweep runs at most this share of the time while many machines fail one after another. */
 const maxShareOfTime = 0.05;

@@ -64,7 +64,7 @@ function replica(host = 'here') {
   };
   const { run } = restoredMachines(services);
   return async () => {
-    // Longer than the pause between two looks at the providers.
+    // Longer than the pause between two comparisons with the providers.
     await fixture.clock.advance(60_000);
     return run(now(fixture.clock));
   };

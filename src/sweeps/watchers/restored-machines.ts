@@ -44,7 +44,7 @@ const goneDifference = ({ machine, seen }: Inspection): Difference => ({
 export function restoredMachines(services: SweepServices): Sweep {
   const { db, drivers, clock, installation, host } = services;
   const inspect = createInspector(services);
-  /** The last look at the providers. */
+  /** The last comparison with the providers, and when the next one is due. */
   let round: { restoration_id: string; next_ms: number } | undefined;
 
   const store = (restoration: RestorationRow, source: string, differences: readonly Difference[], now: Date) =>
@@ -73,14 +73,14 @@ export function restoredMachines(services: SweepServices): Sweep {
       const { inspections, missed, unanswered } = await inspect(machines);
       gone.push(...inspections.filter(({ seen }) => !seen.present).map(goneDifference));
       for (const name of unanswered.keys()) silentDrivers.add(name);
-      // The machines of a driver with too many unanswered requests are not even missed.
+      // The machines of a driver without a free slot are in neither list.
       const reached = new Set([...inspections, ...missed].map(({ machine }) => machine.node_id));
       for (const { node_id, driver } of machines) if (!reached.has(node_id)) silentDrivers.add(driver);
       const last = machines.at(-1);
       if (!last || machines.length < batch) break;
       cursor = last.node_id;
     }
-    // A replica on another host sees other machines.
+    // The source names the host, because a replica on another host sees other machines.
     await store(restoration, `inspected from ${host}`, gone, now);
     if (silentDrivers.size > 0) throw new Error(`not all machines were inspected: ${[...silentDrivers].join(', ')}`);
   }
