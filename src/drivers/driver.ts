@@ -165,12 +165,11 @@ export interface Driver {
   readonly supervision: 'agent' | 'agentless';
   /** Whether this driver starts machines. The `external` driver waits for machines to join. */
   readonly launches: boolean;
-  /** True if a pool runs code on the control plane's own host; only an admin may declare one. */
+  /** True if its pools run code on the control plane's own host; only an admin may declare them. */
   readonly host_bound: boolean;
   /**
-   * The id of this host, for a host-bound driver. Such a driver can only inspect machines of this
-   * host. It compares the `host_id` in an instance's state, so that it never reports a machine of
-   * another host as absent.
+   * The id of this host, for a host-bound driver. The driver compares it with the `host_id` in an
+   * instance's state, so that it never reports a machine of another host as absent.
    */
   readonly host_id?: string;
   /** The kind of proof that ends the release of a node that is not reused. */

@@ -234,7 +234,7 @@ describe('role assignments', () => {
     expect(arm.resources().filter(({ kind }) => kind === 'role_assignment').length).toBe(1);
   });
 
-  it('waits until Azure knows a new principal', async () => {
+  it('waits until a new principal is visible to Azure', async () => {
     arm.faults.role_assignments = refusals.principalNotFound();
     const target = fixture.withSpec({});
     const isRefused = (answer: DriverOutcome) =>

@@ -1,5 +1,6 @@
 /**
- * Runs nodes as AKS clusters without an agent: each inspection counts as a heartbeat.
+ * Runs nodes as AKS clusters without an agent: each inspection that shows the cluster counts as a
+ * heartbeat.
  *
  * Names are derived from the instance's id, and create requests contain our tags. So after a crash
  * between any two steps, any replica finds the resources and continues. Azure's SDKs are loaded at

@@ -29,7 +29,7 @@ it('reports at least every 20 s, and polls the operation no more often than Azur
       const at = (clock.nowMs() - began_ms) / 1000;
       if (answers.length === 20)
         arm.faults.next({ method: 'GET', path: paths.cluster, effect: refusals.throttled(17) });
-      // A new driver knows only the stored state, like a replica that takes over.
+      // A new driver has only the stored state, like a replica that takes over.
       const answer = await fixture.open().ensure(target);
       if (answer.outcome === 'failed') expect.fail(answer.message);
       if (answer.state) target.state = answer.state;

@@ -140,7 +140,7 @@ export async function listOwned(host: AksHost, installation_id: string): Promise
   return resources.flat();
 }
 
-/** Covers the whole creation of a cluster, during which a failure must be found. */
+/** Longer than the creation of a cluster, so that the events of the whole creation are read. */
 const events_seconds = 6 * 3600;
 
 async function readAttachments(

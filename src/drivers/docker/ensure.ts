@@ -1,6 +1,6 @@
 /**
  * Brings an instance's container up: pulls the image, creates the container, copies the agent's
- * files and starts it. The labels lead a repeated call to the container of the earlier call.
+ * files and starts it. A repeated call finds the container of the earlier call by its labels.
  *
  * A container whose agent exited by itself is not restarted: the pool's `attempts` decide whether
  * another instance follows. A container that was killed, or that a host reboot ended, is restarted
@@ -185,8 +185,8 @@ function runningOutcome(
       docker_host: engine.address,
       container_id: row.id,
       starts,
-      // An engine on the network is reachable from every replica, so only a local one binds the
-      // host.
+      // An engine on the network is reachable from every replica, so only a local engine binds the
+      // machine to this host.
       ...(engine.on_this_host && { host_id: host.host_id }),
     },
   };

@@ -54,8 +54,8 @@ export async function listOwned(host: DockerHost, installation_id: string): Prom
 const max_lines = 100;
 
 /**
- * Collects what only the engine knows: how the container ended, and its last lines. Works on an
- * ended container too.
+ * Collects what only the engine has: how the container ended, and its last lines. Works on an ended
+ * container too.
  */
 export async function diagnose(host: DockerHost, target: DriverTarget): Promise<Diagnosis> {
   const [placed] = (await findInstance(host, target)).containers;

@@ -90,7 +90,7 @@ it('launches one machine if the reply to the launch was lost and EC2 lists the m
   fixture.server.plant('DescribeInstances', 'unlisted');
   await step(target);
   expect(await step(target)).toMatchObject({ outcome: 'wait', message: expect.stringContaining('is unavailable') });
-  // Another replica knows only the client token, which leads to the same launch.
+  // Another replica derives the same client token, which leads to the same launch.
   expect(await step(target)).toMatchObject({ outcome: 'wait', phase: 'boot' });
   expect(await step(target)).toMatchObject({ outcome: 'wait', message: expect.stringContaining('not listed yet') });
   expect(fixture.instancesOf(target)).toHaveLength(1);

@@ -29,7 +29,7 @@ export interface Ec2Host {
   refused: Set<NodeInstanceId>;
 }
 
-/** How long after its launch EC2 may not list a machine yet. */
+/** For this long after a launch, EC2 may not list the machine yet. */
 export const settle_seconds = 30;
 
 export const storedId = ({ state }: DriverTarget): string | null =>

@@ -118,8 +118,8 @@ async function readConsoleAndChecks(cloud: Cloud, { row }: PlacedMachine) {
 }
 
 /**
- * Collects what only the provider knows: the reason for a machine's state, its status checks and
- * its console. Works on a terminated machine too.
+ * Collects what only the provider has: the reason for a machine's state, its status checks and its
+ * console. Works on a terminated machine too.
  */
 export async function diagnose(host: Ec2Host, target: DriverTarget, redact: Redact): Promise<Diagnosis> {
   const { machines, settling } = await findInstance(host, target);

@@ -5,8 +5,8 @@
  * An agent that exited by itself (it gave up, its set-up failed, it crashed) is not restarted: the
  * pool's `attempts` decide whether another instance follows. An agent that was killed, or that a
  * host reboot ended, is launched again a few times, after its remaining processes were killed. The
- * exit code distinguishes the two cases. Only the launcher learns it, shortly after the process has
- * ended, so a call waits while the launcher is alive.
+ * exit code distinguishes the two cases. Only the launcher receives it, shortly after the process
+ * has ended, so a call waits while the launcher is alive.
  */
 
 import { writeFileSync } from 'node:fs';
@@ -86,13 +86,13 @@ const spawnAgent = (host: LocalHost, target: EnsureTarget, directory: string) =>
     },
   });
 
-/** Only the launcher learns the exit code, so it records the code for later server processes. */
+/** Only the launcher receives the exit code, so it records the code for later server processes. */
 function recordEnd(host: LocalHost, target: EnsureTarget, directory: string, ended: object): void {
   try {
     writeFileSync(join(directory, files.agent_ended), JSON.stringify(ended), { flag: 'wx', mode: 0o600 });
   } catch (error) {
-    // The directory was removed or the record exists, so this one is not needed. Other errors, such
-    // as a full disk, must not crash the server.
+    // The directory was removed or a record exists, so no record is needed. Other errors, such as a
+    // full disk, must not crash the server.
     if (['ENOENT', 'EEXIST'].includes(errorCode(error) ?? '')) return;
     host.log('could not record the end of an agent process', { ...idsOf(target), error: String(error) });
   }

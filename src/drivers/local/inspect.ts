@@ -26,7 +26,7 @@ export async function inspect(host: LocalHost, target: DriverTarget): Promise<Ob
   if (kinds.every((kind) => kind === 'absent') && all.length === 0)
     return { state: 'absent', present: false, ready: false, detail: null };
   const directory = candidates[kinds.indexOf('directory')];
-  // A partly removed directory may have lost its launch record; the state shows that it ran.
+  // A partly removed directory may have lost its launch record; the state shows that an agent ran.
   const ranBefore = typeof target.state.pid === 'number';
   const wasLaunched = directory !== undefined && (ranBefore || (await readLaunch(directory)).launches > 0);
   const end = wasLaunched ? await readAgentEnd(directory) : null;
@@ -111,7 +111,7 @@ const isOutput = /\.(out|log)$/;
 const records = [files.agent_exit, files.agent_ended, files.launch, files.clean_run, files.clean_status];
 
 /**
- * Collects what only the machine knows: its last lines, its processes, and how its agent ended.
+ * Collects what only the machine has: its last lines, its processes, and how its agent ended.
  * Works on an ended machine too.
  */
 export async function diagnose(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {

@@ -63,7 +63,7 @@ async function killAll(host: LocalHost, target: DriverTarget): Promise<DriverOut
   return { outcome: 'wait', retry_seconds: poll_seconds, message: `killed, still ending: ${pidsOf(survivors)}` };
 }
 
-/** No launch continues after its call, so only its processes must be ended. */
+/** No launch continues after its call has returned, so it is enough to end the processes. */
 export async function abort(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
   return (await killAll(host, target)) ?? { outcome: 'done', message: 'no process of this instance runs' };
 }
@@ -99,9 +99,9 @@ const shellText = [
 ].join('\n');
 
 /**
- * Runs the pool's `clean` in the node's directory once per operation, unless the agent ran it. A
- * detached shell runs the script and writes its exit code to a file. So a later call, even after a
- * crash, can tell whether the script is running, has finished or was killed.
+ * Runs the pool's `clean` in the node's directory once per operation, unless the agent has done so.
+ * A detached shell runs the script and writes its exit code to a file. So a later call, even after
+ * a crash, can tell whether the script is running, has finished or was killed.
  */
 export async function clean(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
   const script = localSpec(target.spec).clean;

@@ -52,7 +52,7 @@ const errorRules: ErrorRule[] = [
     outcome: 'wait',
   },
   { code: /./, message: /operation\b.{0,80}\bin progress|being deleted|try again later/i, outcome: 'wait' },
-  // Azure's services learn of a new principal at different times.
+  // A new principal becomes visible to Azure's services at different times.
   { code: /^PrincipalNotFound$/, outcome: 'wait' },
 ];
 

@@ -11,7 +11,7 @@ export interface Assignment extends Grant {
 
 export interface AssignmentRequest extends Grant {
   principal_type: AksRole['principal_type'];
-  /** Tells a person who finds the assignment in Azure what it is for. */
+  /** Azure shows it to people; it says what the assignment is for. */
   description: string;
 }
 

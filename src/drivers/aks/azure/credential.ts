@@ -16,8 +16,8 @@ export const secretsIn = (environment: Environment): (string | undefined)[] =>
   secretVariables.map((name) => environment[name]);
 
 /**
- * For any other directory, instance discovery must be off: it asks the public directory, which does
- * not know the directory of a private cloud.
+ * The sign-in directories of public clouds. For any other directory, instance discovery must be
+ * off: it asks the public directory, which does not list the directory of a private cloud.
  */
 const publicDirectories = /^https:\/\/login\.(microsoftonline\.(com|us)|chinacloudapi\.cn)\/?$/;
 

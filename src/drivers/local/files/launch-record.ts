@@ -8,7 +8,7 @@ export interface LaunchRecord {
   launches: number;
   pid: number | null;
   start: string | null;
-  /** The server that launched the agent. Only this process learns and records the exit code. */
+  /** The server that launched the agent. Only this process receives and records the exit code. */
   launcher: { pid: number; start: string } | null;
 }
 

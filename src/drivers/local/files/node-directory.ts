@@ -112,7 +112,7 @@ export async function ensureDirectory(directory: string, target: DriverTarget): 
  */
 export type Removal = 'removed' | 'foreign' | 'refilled';
 
-/** Removes the marker last, so that a partly removed directory still has its owner. */
+/** Removes the marker last, so that a partly removed directory still names its owner. */
 export async function removeDirectory(directory: string, target: DriverTarget): Promise<Removal> {
   const kind = await readKind(directory);
   if (kind === 'absent') return 'removed';

@@ -49,7 +49,8 @@ function nullIfUnreadable<T>(read: () => T): T | null {
 
 const readText = (pid: number, file: string) => nullIfUnreadable(() => readFileSync(`/proc/${pid}/${file}`, 'utf8'));
 
-const kernelThreads = 2;
+/** The parent of all kernel threads. */
+const kernelThreadParent = 2;
 const endedStates = new Set(['Z', 'X', 'x']);
 
 interface Stat {
@@ -106,7 +107,7 @@ function tagsFrom(environ: string): ProcessTags | null {
  */
 function readRow(pid: number): { row: ProcessRow; unsettled: boolean } | null {
   const stat = readStat(pid);
-  if (!stat || stat.ppid === kernelThreads || pid === kernelThreads) return null;
+  if (!stat || stat.ppid === kernelThreadParent || pid === kernelThreadParent) return null;
   const environ = readText(pid, 'environ');
   const tags = tagsFrom(environ ?? '');
   const cmdline = tags ? (readText(pid, 'cmdline') ?? '') : '';
