@@ -130,9 +130,9 @@ async function bootAndRegister(
 
 /**
  * Handles the loss of the credential. An agent with a join token joins again, with one attempt at a
- * time. Any other keeps its command and continues to ask: the server may have been restored from a
- * backup that is older than the machine or its credential. Only a server that knows the machine can
- * fence it.
+ * time. Any other agent keeps its command and continues to ask: the server may have been restored
+ * from a backup that is older than the machine or its credential. Only a server that has the
+ * machine in its store can fence it.
  */
 function handleCredentialLoss(parts: AgentParts, server: ControlPlane, gate: PrerequisiteGate, stop: AgentStop) {
   const { config, state, checkResults, report, log } = parts;

@@ -1,7 +1,7 @@
 /**
  * Implements `slipway agent doctor`, which examines the path from this machine to the server with
  * the agent's credential. It sends no heartbeat and takes no lock, so it does not disturb a running
- * agent and does not make a dead one look alive.
+ * agent and does not make a dead agent look alive.
  */
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -141,8 +141,8 @@ export interface CredentialDoubt {
 /**
  * Decides when to act on `credential_unknown`: only if the answer continues for a while, because
  * the server may be restoring its database. After that, one call is still sent after each growing
- * pause: only a server that knows the credential can fence the machine, and it may return.
- * `beforeTurn` runs before each of these calls.
+ * pause, because the server may accept the credential again, or fence the machine. `beforeTurn`
+ * runs before each of these calls.
  */
 export function credentialDoubt(
   clock: Clock,

@@ -33,7 +33,7 @@ export interface RegisterParts {
 }
 
 /**
- * If the server has never answered, the agent knows only its own clock, which may be wrong. It then
+ * If the server has never answered, the agent has only its own clock, which may be wrong. It then
  * tries at least this many times before it gives up at its deadline.
  */
 const min_tries_on_own_clock = 3;

@@ -1,7 +1,7 @@
 /**
- * Stores facts that only the machine knows, such as failed calls and crashes of the command, on
- * disk until they are sent. To bound the file, equal failures are counted in one fact, and the
- * oldest facts are dropped.
+ * Stores facts that only the machine has, such as failed calls and crashes of the command, on disk
+ * until they are sent. To bound the file, equal failures are counted in one fact, and the oldest
+ * facts are dropped.
  */
 import { join } from 'node:path';
 import { type Clock, now } from '../../base/clock.ts';

@@ -67,7 +67,10 @@ export interface AgentConfig {
   base_url: string | null;
   /** An OpenTelemetry collector for spans of tasks; null for none. */
   otlp_endpoint: string | null;
-  /** Only of an agent that a person starts: the environment of others may be that of a tenant. */
+  /**
+   * Read only for an agent that a person starts with flags: the environment of an agent that a
+   * driver starts may be that of a tenant.
+   */
   otlp_headers?: OtlpHeaders;
   labels: Record<string, string>;
 }

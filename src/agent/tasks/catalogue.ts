@@ -13,7 +13,7 @@ const max_processes = 200;
 const max_text_length = 1000;
 
 /**
- * Collects what only the machine knows: its last log lines, boot stages and processes. Runs on
+ * Collects what only the machine has: its last log lines, boot stages and processes. Runs on
  * request, and before a release destroys them.
  */
 const collectDiagnostics: TaskType = async ({ machine }) =>
@@ -47,7 +47,7 @@ const releaseStop: TaskType = async ({ task, machine }) => {
 
 /**
  * Changes nothing. Its result proves that the agent receives tasks and that its results arrive, and
- * names the last release, which a restored server may have forgotten.
+ * names the last release, which a restored server may not have on record.
  */
 const ping: TaskType = async ({ machine }) =>
   succeeded({ pong: true, at: now(machine.clock).toISOString(), last_release: machine.lastRelease() });

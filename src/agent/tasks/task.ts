@@ -26,7 +26,7 @@ export interface Machine {
    * why it failed.
    */
   forgetTenant(signal: AbortSignal): Promise<{ finding: string; last_log_seq: number } | { failure: string }>;
-  /** Stores which release was proven clean last. A restored server may not know of it. */
+  /** Stores which release was proven clean last. A restored server may not have it on record. */
   recordRelease(workflow_id: string | null): void;
   lastRelease(): string | null;
   /** Null if the pool has nothing to set up. */

@@ -309,7 +309,7 @@ test('a changed configuration ends the running command although its shim is gone
 
 test('a command that a reboot ended does not keep its ready state', async () => {
   const dir = bench.dir();
-  // It announces that it is ready only at its first start.
+  // The command announces that it is ready only at its first start.
   const config = {
     command: shell('echo $$ >> pids; [ -e once ] || echo SLIPWAY_READY; touch once; exec sleep 60'),
     env: { SLIPWAY_READY_LINE: '1' },

@@ -1,6 +1,6 @@
 /**
- * One run of the command as the agent sees it: started by this agent, or adopted from an earlier
- * one. Follows the files of the shim, which is the parent of the command.
+ * One run of the command, started by this agent or adopted from an earlier one. Follows the files
+ * of the shim, which is the parent of the command.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, type FSWatcher, mkdirSync, openSync, rmSync, watch } from 'node:fs';

@@ -60,7 +60,7 @@ export function outputReader({ directory, position_file, log, spool, onLine }: O
     notify(copied);
   };
 
-  /** The lines have consecutive numbers. `onLine` may see a line twice, but misses none. */
+  /** The lines have consecutive numbers. `onLine` gets each line of stdout at least once. */
   const copyLines = (lines: SpooledLine[]) => {
     position.write({ next, spool_seq: spool.lastSeq() });
     for (const { stream, at, lines: texts } of groupLines(lines)) log.lines(stream, texts, at);
@@ -124,7 +124,7 @@ function segmentNames(directory: string): string[] {
   try {
     return readdirSync(directory).sort();
   } catch {
-    // The shim has not created it yet, or a release has removed it.
+    // A release has removed the directory.
     return [];
   }
 }
