@@ -17,7 +17,7 @@ const unreachable: UndeliveredCode = 'relay_upstream_away';
  */
 export class NotForwarded extends Error {
   override name = 'NotForwarded';
-  /** Null if the control plane did not judge the batch. */
+  /** Set if the content of the batch was refused, not for an outage, overload or refused token. */
   readonly refusal: Refusal | null;
   readonly retry_after_seconds: number;
   /** The code that agents get until batches are delivered again. */
@@ -96,7 +96,8 @@ interface PendingBeat {
 }
 
 /**
- * Requests that may share one heartbeat. Only a client that does not wait for answers sends more.
+ * How many requests may share one heartbeat. Only a client that does not wait for answers sends
+ * more.
  */
 const maxAnswers = 8;
 const expiryCheckMs = 250;
