@@ -16,7 +16,7 @@ export interface Refusals {
 }
 
 export const describeRefusal = (why: string): string => `its heartbeats arrived and were refused, for ${why}`;
-/** The machine is not to blame: only an operator can issue another token or accept the machine. */
+/** The machine is not to blame: an operator must issue another token or let it enrol again. */
 export const ownerOfRefusal = { owner_layer: 'operator' } as const;
 
 const maxEntries = 50_000;
