@@ -39,7 +39,7 @@ test('samples every change that leaves a phase, and no other change', () => {
       if (by === 'late-registration') continue;
       const sample = registered(edge.from, edge.to, by);
       expect(sample !== undefined, `${edge.from} → ${edge.to} by ${by}`).toBe(leavesPhase(edge));
-      // Only a rule times a boot out; any other end is censored.
+      // Only a rule times a boot out.
       if (sample?.outcome === 'timed_out') expect(causes[by].trigger).toBe('rule');
     }
 });

@@ -334,7 +334,7 @@ describe('in an observe-only pool', () => {
     expect(overdue).toBe('if it takes longer than that: quarantined, by clean-deadline [deadline]');
   });
 
-  test.for(nodeStatusNames)('no step of %s promises an unenforced verdict', (status) => {
+  test.for(nodeStatusNames)('no step of %s shows an unenforced verdict as certain', (status) => {
     for (const step of explain(facts(status, {}, { observe_only: true, holder: null })).next) {
       const [, rule] = ruleIn(step) ?? [];
       if (rule && (isNodeRule(rule) || causes[rule as Cause].trigger === 'rule')) expect(rule).toBe('clean-deadline');

@@ -11,7 +11,7 @@ export interface RecordedStepError {
 export interface OpenStep {
   /** For example `launch:pull_image` or `register`. */
   name: string;
-  /** Its last error, or null. */
+  /** The last error of the step, or null. */
   error: RecordedStepError | null;
   /** The last message of the operation. */
   reported: string | null;

@@ -123,7 +123,7 @@ test('warns about a short-lived certificate in the last third of its lifetime', 
   expect(codes({ certificate: { starts_at, ends_at: later(2 * 3600) } })).toEqual(['certificate_ending']);
 });
 
-test('forecasts a full disk only from a database that grows and is on it', () => {
+test('forecasts a full disk only if the database on this disk grows', () => {
   const growth = { bytes_per_day: 5e9, bytes_per_node_day: 1e6, is_on_disk: true };
   expect(codes({ growth })).toEqual(['disk_filling']);
   expect(codes({ growth: { ...growth, is_on_disk: false } })).toEqual([]);

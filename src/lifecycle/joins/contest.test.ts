@@ -15,7 +15,7 @@ const facts = (more: Partial<ReturnFacts> = {}): ReturnFacts => ({
   ...more,
 });
 
-test('if no credential is lacking, a registration at the same address is a restart', () => {
+test('a registration at the same address is a restart if it shows its credential or the protocol issues none', () => {
   for (const is_other_process of [true, false])
     for (const is_beating of [true, false])
       for (const serves_tenant of [true, false])

@@ -16,7 +16,7 @@ it.each([
   expect(ownerOf(cause, status, 'transport')).toBe('transport');
 });
 
-it('names no owner for a working node', () => {
+it('names an owner only in the statuses degraded, offline, failed and quarantined', () => {
   const owned = nodeStatusNames.filter((status) => ownerOf('quarantine', status, 'node') !== null);
   expect(owned.toSorted()).toEqual(['degraded', 'failed', 'offline', 'quarantined']);
 });

@@ -49,7 +49,7 @@ export const readyBelow = 0.1;
 const isUnhealthy = (beat: Beat) => beat.status === 'degraded' || (beat.error_rate ?? 0) >= degradedFrom;
 const percent = (rate: number | undefined) => `${Math.round((rate ?? 0) * 100)} %`;
 
-/** Adds the machine's message to a reason, because only the machine knows the cause. */
+/** Adds the machine's message to a reason, because it may name the cause. */
 const appendMessage = (reason: string, { message }: Beat) => {
   const words = message?.replaceAll(/\s+/g, ' ').trim();
   return words ? `${reason}: ${words}` : reason;

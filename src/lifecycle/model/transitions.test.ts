@@ -71,7 +71,7 @@ const additions: Record<string, string> = {
   'requested → failed by provision-error': 'the operation can fail before a machine is assigned',
   'provisioning → failed by node-lost': 'the node can be retired or quarantined before it is ready',
   'starting → failed by prerequisite-missing': 'the prerequisites of a joined machine are checked only after it joined',
-  'cleaning → quarantined by clean-error': 'the operation can fail long before its deadline, and knows the reason',
+  'cleaning → quarantined by clean-error': 'the operation can fail for a known reason long before its deadline',
   'quarantined → retired by proof': 'an operator can quarantine the node while its release tears it down',
   'ready → degraded by liveness': 'a silent machine may still answer a probe',
   'degraded → ready by heartbeat-returned': 'the node was degraded only by silence, and its heartbeats resumed',

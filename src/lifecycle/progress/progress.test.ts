@@ -221,10 +221,10 @@ test('is stalled after no progress for longer than the 90th percentile', () => {
   expect([stalled(160), stalled(161)]).toEqual([false, true]);
   expect(stalled(300, { advanced_at: at(200) })).toBe(false);
   expect(stalled(361, { advanced_at: at(200) })).toBe(true);
-  // A step is not stalled before the announced time.
+  // A step is not stalled before the `retry_at` of its last advance.
   expect(stalled(300, { patient_until: at(310) })).toBe(false);
   expect(stalled(310, { patient_until: at(310) })).toBe(true);
-  // Announcing a new time is no progress.
+  // A new `retry_at` alone is no progress.
   expect(stalled(300, { retry_at: at(310) })).toBe(true);
   expect(progressOf(facts(steps, 300, { retry_at: at(310) })).retry_after_seconds).toBe(10);
   // A pause below the minimum is no stall, however fast the step usually is.

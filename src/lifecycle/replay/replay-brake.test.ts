@@ -51,7 +51,7 @@ describe('the brake', () => {
     });
   });
 
-  test('ignores verdicts that another hold kept back', () => {
+  test('ignores held verdicts that the brake policy in force would not have held', () => {
     const past = history(brake(0.9, 5), { held: held(6, 100), final_counts: { ready: 20 } });
     expect(counts(past, brake(0.95, 5))).toEqual({});
   });
