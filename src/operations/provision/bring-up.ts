@@ -183,9 +183,6 @@ export async function giveUpAndFreeze(
   failure: StepFailed,
 ): Promise<void> {
   await giveUp(context, services, failure);
-  const hasNode = await context.step(
-    'launched',
-    async () => (await readOperation(services, context)).node_id !== null,
-  );
+  const hasNode = await context.step('launched', async () => (await readOperation(services, context)).node_id !== null);
   if (hasNode) await freezeFromDriver(context, services, 'freeze', await readOperationSubject(services, context));
 }

@@ -1,6 +1,6 @@
 /**
  * Replaces a node's instance in the caller's transaction, which also fences the former instance.
- * The evidence of the former one stays. The caller checks that the instance may be replaced.
+ * The evidence of the former instance stays. The caller checks that the instance may be replaced.
  */
 import { type CorrelationId, type NodeInstanceId, newNodeInstanceId, type WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';

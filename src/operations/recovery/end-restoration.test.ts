@@ -13,7 +13,7 @@ import { endRestoration } from './end-restoration.ts';
 const restoration_id = 'rst_1';
 const actor = { kind: 'person', token_id: 't', name: 'op' } as never;
 const caller = { actor, visibility: wholeFleet, correlation_id: 'c' as CorrelationId };
-/** The server before the restore stored heartbeats until then; the restore came later. */
+/** In seconds: the end of the restored rows, and the time of the restore. */
 const [remembersUntil, began] = [-600, 0];
 
 let fixture: RuleFixture;
@@ -72,7 +72,7 @@ async function threeNodes() {
 }
 const readStatuses = async (ids: NodeId[]) => (await fixture.readNodes(ids)).map(({ status }) => status);
 
-test('is refused while not every machine was inspected, unless it is forced', async () => {
+test('is refused until every machine was inspected, or it is forced', async () => {
   await expect(end()).rejects.toMatchObject({ code: 'action_illegal' });
   expect(await readNewestRestoration(fixture.db)).toMatchObject({ ended_at: null });
   expect(await readNewestGaps(fixture.db, 1)).toEqual([]);
@@ -112,7 +112,7 @@ test('releases the allocation of a machine that changed hands, and one that was 
   );
 });
 
-test('stops what the rows have planned for a machine that changed hands, also if it is quarantined already', async () => {
+test('stops the planned work on a machine that changed hands, even if the node was quarantined before', async () => {
   const [parked] = await fixture.addNodes({ pool: 'p', count: 1, status: 'quarantined' });
   await setChangedHands(parked);
   await hold(parked);
@@ -142,7 +142,7 @@ test('stops what the rows have planned for a machine that changed hands, also if
   ]);
 });
 
-test('does not quarantine free machines that are trusted', async () => {
+test('does not quarantine free machines with `trust_free`', async () => {
   const nodes = await threeNodes();
   await inspect();
   expect(await end({ trust_free: true })).toMatchObject({ quarantined: 1 });

@@ -116,7 +116,7 @@ describe('a statement by an agent', () => {
     return proveByAgent(context as unknown as OperationContext, services, 'clean', subject, contact, { reuse });
   };
 
-  test('is a proof with a valid signature and our nonce', async () => {
+  test('is a proof with a valid signature and the nonce of the request', async () => {
     expect(await askAgentForProof({})).toMatchObject({ proven: true, proof: { kind: 'clean', nonce: 'n1' } });
     expect(agent.recorded.map(({ kind }) => kind)).toEqual(['proof.clean']);
   });

@@ -131,7 +131,7 @@ it('reads no pipe, link or large file', async () => {
   expect(await isValid(former)).toBe(true);
 });
 
-it('reads the files when no other process changes the admin token', async () => {
+it('waits for another process that changes the admin token before it reads the files', async () => {
   await start();
   let resetting: ReturnType<typeof reset> | undefined;
   const other = await db.transaction(async (tx) => {

@@ -143,7 +143,7 @@ const remainingPolicy = ({ tries, base_seconds, max_seconds }: RetryPolicy, fail
 
 /**
  * Calls a driver until it is done. Drivers do not wait inside a call. The operation sleeps durably
- * between calls, where it also notices a cancellation. The driver's state is saved before the next
+ * between calls, and a cancellation takes effect there. The driver's state is saved before the next
  * call.
  */
 export async function drive(
