@@ -173,7 +173,7 @@ describe('a machine that its provider shows again after the proof', () => {
     expect(await readStatus(node)).toBe('retired');
   });
 
-  test('is torn down again when a person repairs it', async () => {
+  test('is torn down again when a person repairs the finding', async () => {
     const { node, finding_id } = await seenAgain();
     const { says } = await repairFinding(services, finding_id, { ...request, dry_run: true }, caller);
     expect(says).toBe('the machine is torn down again, with proof, and the node is retired');
@@ -181,7 +181,7 @@ describe('a machine that its provider shows again after the proof', () => {
     expect(await readStatus(node)).toBe('cleaning');
   });
 
-  test('is not reported again once accepted', async () => {
+  test('is not reported again once its finding is accepted', async () => {
     const { finding_id } = await seenAgain();
     await acceptFinding(services, finding_id, request, caller);
     await runPasses(2);

@@ -1,4 +1,4 @@
-/** Verdicts on a machine whose heartbeats are refused say so, and blame the operator. */
+/** A verdict on a machine whose heartbeats are refused says so, and its owner is the operator. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';

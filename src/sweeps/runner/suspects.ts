@@ -27,7 +27,7 @@ export interface Suspects {
 
 const readsPerStaleTime = 3;
 const minIntervalSeconds = 0.1;
-/** The longest interval is an hour; nodes with a longer stale time share the last class. */
+/** Nodes with a stale time in the class of an hour, or in a longer one, share the last class. */
 const maxPatience = patienceOf(3600);
 /**
  * After an outage many nodes are suspects for a moment. A class with this many is read at the

@@ -73,7 +73,7 @@ test('a row that cannot be written does not stop the others, is reported once, a
   expect(await rule.run(fixture.at(silentAt))).toMatchObject({ decided: 1 });
 });
 
-test('rounds the silence up and the limit down, so that the silence never looks shorter', async () => {
+test('rounds the silence up and the limit down, so that the silence never looks shorter than the limit', async () => {
   const ids = await fixture.addNodes({ pool: 'p', count: 1 });
   await fixture.db.query('update heartbeats set stale_seconds = 33.3');
   await judge(33.6);

@@ -1,6 +1,6 @@
 /**
  * The common path of rules on nodes. A pass finds and locks the due nodes, applies the brake, and
- * writes the verdicts that are not held in one batch. If the batch fails, each row is tried alone;
+ * writes all verdicts that are not held as one batch. If the batch fails, each row is tried alone;
  * rows that fail are reported and skipped for a while.
  */
 import { secondsBetween } from '../../base/clock.ts';

@@ -30,7 +30,7 @@ import type { Sweep } from '../runner/sweep.ts';
 const isConfirmed = () => true;
 /** How many pools are read with one query. */
 const batch = 20;
-/** The sweep runs at most this share of the time while boots keep ending. */
+/** The sweep runs at most this share of the time, however many pools it has to read. */
 const maxShareOfTime = 0.05;
 /** A finding is updated when it has this many times as many slow boots, or its budget changed. */
 const updateFactor = 1.25;

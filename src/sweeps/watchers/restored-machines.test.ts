@@ -131,7 +131,7 @@ test('asks each agent for its last release, and again if the ping expires', asyn
   expect(await countPings()).toBe(2);
 });
 
-test('does not call the inspection complete while a driver fails, but without machines that it cannot see', async () => {
+test('the inspection is complete without machines that a driver cannot see, but not while the driver fails', async () => {
   await addHeld(1);
   driver = { inspect: async () => Promise.reject(new Error('away')) };
   await expect(replica()()).rejects.toThrow('not all machines were inspected: yard');
@@ -141,7 +141,7 @@ test('does not call the inspection complete while a driver fails, but without ma
   expect(await isInspected()).toBe(true);
 });
 
-test('does not call the inspection complete while a driver hangs', async () => {
+test('the inspection is not complete while a driver hangs', async () => {
   await addHeld(17);
   let isWaiting = false;
   driver = {
@@ -159,7 +159,7 @@ test('does not call the inspection complete while a driver hangs', async () => {
         isOver = true;
       });
     while (!isOver) {
-      // Before, the pass itself advances the clock.
+      // Until it calls the driver, the pass advances the clock itself.
       if (isWaiting) await fixture.clock.advance(1000);
       await fixture.db.query('select 1');
     }

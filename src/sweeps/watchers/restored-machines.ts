@@ -1,6 +1,7 @@
 /**
  * `restored-machines`: runs only after a restore. Compares the restored rows with what providers
- * list and show and with what agents remember, and lists the differences. Decides nothing.
+ * list and show and with the last release that each agent has stored, and records the differences.
+ * Decides nothing.
  */
 import type { Driver } from '../../drivers/driver.ts';
 import { queuePing } from '../../operations/actions/ping-now.ts';
