@@ -225,7 +225,7 @@ it('still waits for an unanswered launch after a list call was throttled', async
   expect(await step(target, 'destroy', driver)).toMatchObject({ outcome: 'wait', put_off: true });
   fixture.server.heal();
   fixture.server.plant('*', 'unlisted');
-  expect(await step(target, 'destroy', driver), 'a machine that may still be listed is not absent').toMatchObject({
+  expect(await step(target, 'destroy', driver), 'a machine that EC2 may list later is not absent').toMatchObject({
     outcome: 'wait',
   });
   fixture.server.heal();

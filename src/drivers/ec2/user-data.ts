@@ -52,7 +52,7 @@ function agentConfig(target: EnsureTarget, { setup, command, clean, env }: Ec2Sp
 /**
  * Returns a here-document that writes the text to a file. The text cannot contain the end mark:
  * JSON has no line breaks, our own programs do not contain it, and the mark of a pool's script
- * holds the instance id, which the pool cannot know.
+ * holds the instance id, which does not exist yet when the pool is declared.
  */
 const hereDocument = (path: string, mark: string, text: string) => `cat > ${path} <<'${mark}'\n${text}\n${mark}`;
 

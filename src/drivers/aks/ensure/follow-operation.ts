@@ -20,7 +20,7 @@ const runningOperation = (driver_state: DriverState): PolledOperation => ({
   driver_state,
 });
 
-/** Returns null if there is no operation, or Azure does not know it any more. */
+/** Returns null if there is no operation, or Azure no longer has the operation. */
 export async function followOperation(
   host: AksHost,
   azure: Azure,
