@@ -1,6 +1,6 @@
 /**
- * Tests an agent that the control plane no longer knows. Runs in this process, so that the
- * timings can be short.
+ * Tests an agent whose credential the control plane does not accept. Runs in this process, so that
+ * the timings can be short.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -48,8 +48,8 @@ const timing = {
 const reissuePath = '/v1/agent/credential/reissue';
 
 /**
- * From now on the server knows only `credential`, and issues it for a request that the key has
- * signed. It refuses join tokens.
+ * From now on the server accepts only `credential`, and issues it for a request that the key has
+ * signed. The server refuses join tokens.
  */
 function issueForSignature(credential: string) {
   const key = server.registrations[0]?.agent_public_key ?? '';
@@ -106,7 +106,7 @@ test('an enrolled agent keeps its command while its credential stays unknown, an
   await until(() => server.beats.length > before + 2, 'beats again');
   const id = server.queue('ping');
   await until(() => server.results.has(id), 'tasks again');
-  // Only a server that knows the machine can fence it.
+  // A fence ends the command, unlike an unknown credential.
   server.override(() => problem('instance_fenced'));
   expect(await end).toMatchObject({ code: 'instance_fenced' });
   expect(isRunning(pid)).toBe(false);
@@ -147,7 +147,7 @@ test.for([{ enrollment_token: 'e' }, { join_token: 'j', name: 'box' }])(
   },
 );
 
-test('an agent logs each time that its credential is lost, and that it is known again', async () => {
+test('an agent logs when its credential is lost, and when the server accepts the credential again', async () => {
   const logged: string[] = [];
   const messages = /does not know this machine|knows this machine again/;
   startAgent({ enrollment_token: 'e' }, 100, (line) => logged.push(...(messages.exec(line) ?? [])));

@@ -275,7 +275,7 @@ describe('end', () => {
     });
     expect((await agent.exit).code).toBe(0);
     expect(agent.exitFile()).toMatchObject({ code: 'instance_fenced' });
-    // The server keeps its last lines although it is fenced.
+    // The server accepts the last lines of a fenced agent.
     expect(acceptedLines.filter(({ line }) => line.includes('agent ended'))).toHaveLength(1);
     const pids = ['pid', 'daemon'].map((name) => Number(readFileSync(join(agent.dir, name), 'utf8')));
     expect(listProcesses().filter(({ pid }) => pids.includes(pid))).toEqual([]);

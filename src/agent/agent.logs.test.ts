@@ -55,7 +55,7 @@ test('delivers lines written during an outage, or accepted in part, once and in 
     calls += 1;
     if (calls % 3 === 0) return problem('store_unavailable');
     if (calls % 3 === 1 && Array.isArray(body)) {
-      // Durable up to the middle of the batch.
+      // Only the first half of the batch is stored.
       const known = server.lines.at(-1)?.seq ?? 0;
       server.lines.push(...body.slice(0, Math.ceil(body.length / 2)).filter(({ seq }) => seq > known));
       return { status: 200, body: { acknowledged_seq: server.lines.at(-1)?.seq ?? 0 } };

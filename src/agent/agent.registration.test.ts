@@ -108,7 +108,7 @@ describe('the deadline', () => {
 describe('a replica of an earlier version', () => {
   const readRequestBodies = () => server.requests.filter(({ path }) => path === registerPath).map(({ body }) => body);
 
-  test('that does not know rotation gets a request without it', async () => {
+  test('that does not support rotation gets a request without `rotates_credential`', async () => {
     server.override(({ path, body }) =>
       path === registerPath && 'rotates_credential' in (body as object) ? problem('invalid_request') : null,
     );

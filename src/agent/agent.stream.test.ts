@@ -40,10 +40,10 @@ test('heartbeats, tasks and the last report use only the stream', async () => {
   expect(server.streams).toEqual([]);
 });
 
-test('gets tasks by the stream from an earlier server that does not know idle', async () => {
+test('gets tasks by the stream from a server of an earlier version, which refuses `idle`', async () => {
   server.refuses_idle = true;
   await startStreaming();
-  // The first may go by a poll that was sent before the stream was open.
+  // The first task may be the answer to a poll that was sent before the stream was open.
   for (const task_id of [server.queue('ping', {}), server.queue('ping', {})])
     await until(() => server.results.get(task_id)?.status === 'succeeded', 'the task to be answered');
   expect(server.facts.filter(({ data }) => data.code === 'invalid_request')).toEqual([]);

@@ -78,7 +78,7 @@ test('repeats a lost poll after another call was interrupted', async () => {
   await resultOf(server.queue('ping'));
 });
 
-test('polls an earlier server that does not know idle without it', async () => {
+test('polls a server of an earlier version without `idle`, which that server refuses', async () => {
   server.refuses_idle = true;
   await startReady();
   await resultOf(server.queue('ping'));
@@ -227,7 +227,7 @@ describe('release', () => {
     expect(JSON.stringify(result?.checked)).toContain('not checked: Slipway did not create this machine');
     expect(existsSync(join(agent.dir, 'agent.json'))).toBe(true);
     expect(readFileSync(join(agent.dir, 'cleaned'), 'utf8')).toContain('nonce-7');
-    // Shipped before the answer: the server has every line up to the stated number.
+    // The lines were shipped before the answer: the server has every line up to the stated number.
     const last_line = server.lines.find(({ stream, line }) => stream === 'clean' && line === 'removing')?.seq;
     expect(last_line).toBeLessThanOrEqual(Number(result?.last_log_seq));
   });
@@ -337,7 +337,7 @@ describe('release', () => {
     expect(isRunning(readNumber(agent, 'pid'))).toBe(true);
   });
 
-  test('freeze and diagnostics return what only the machine knows', async () => {
+  test('freeze and diagnostics return what only the machine has', async () => {
     await startReady({
       setup: 'echo from setup',
       command: ['/bin/sh', '-c', 'for i in $(seq 300); do echo "line $i"; done; exec sleep 61'],

@@ -28,7 +28,7 @@ test('reads tokens from the environment, where other users cannot see them', () 
   expect(configFromCommandLine(server, { SLIPWAY_JOIN_TOKEN: 'j' })?.name).toMatch(/^[a-z0-9]/);
 });
 
-test('reads the headers of the collector from the environment, and not for an agent of a driver', () => {
+test('reads the headers of the collector from the environment, but not for an agent that a driver starts', () => {
   const env = { SLIPWAY_OTLP_HEADERS: 'authorization=Bearer%20hunter2', SLIPWAY_JOIN_TOKEN: 'j' };
   expect(configFromCommandLine(server, env)?.otlp_headers).toEqual({ authorization: 'Bearer hunter2' });
   const bad = { ...env, SLIPWAY_OTLP_HEADERS: 'hunter2' };

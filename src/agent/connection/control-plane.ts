@@ -1,7 +1,7 @@
 /**
  * The agent's calls to the control plane, with the names of the route table. Failures are reported
  * through `onFailure`, so that they become evidence. Expected failures, those of calls that the
- * agent aborted, and those of `askTime` are not reported.
+ * agent aborted, and those of `askTime` and `reissue` are not reported.
  */
 import { newSpanId, traceIdOf, traceparentOf } from '../../base/telemetry/trace.ts';
 import type {

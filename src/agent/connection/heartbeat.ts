@@ -42,7 +42,7 @@ const clampInterval = (seconds: number) => Math.min(3600, Math.max(0.05, seconds
  */
 const default_max_pause_ms = 4_000;
 
-/** A released machine learns from a heartbeat's reply that it may resume, so it asks often. */
+/** The reply to a heartbeat lets a released machine resume, so it sends one at least this often. */
 const cleaningIntervalSeconds = 1;
 const chooseIntervalSeconds = ({ node_status, heartbeat_interval_seconds }: BeatReply) =>
   node_status === 'cleaning'

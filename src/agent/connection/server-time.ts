@@ -27,7 +27,7 @@ export function serverTime(clock: Clock): ServerTime {
       if (Number.isNaN(dateMs)) return;
       // The server had reached `Date` when the reply came.
       const lowerBound = dateMs - answered_ms;
-      // It had not reached the next second when the request was sent.
+      // The server had not reached the next second when the request was sent.
       const upperBound = dateMs + 1000 - sent_ms;
       // The bounds contradict each other if the server's clock was changed or another server
       // answered. Then only the latest reply counts.

@@ -28,7 +28,7 @@ test('a change that the disk refuses counts at once and is stored later', async 
   const failures: unknown[] = [];
   const records = commandRecords(dir, clock, (error) => failures.push(error));
   records.write(record);
-  // Like a full disk: a file with the name of the new one cannot be created.
+  // As on a full disk, the new file cannot be created: a directory has its name.
   const obstacle = join(dir, 'command.json.new');
   mkdirSync(obstacle);
   records.update(record.run, { is_ready: true });

@@ -25,7 +25,7 @@ export interface ShellParts extends OutputParts {
 export interface ShellRun {
   script: string;
   stream: LogStream;
-  /** Its abort ends the shell and its process group. */
+  /** An abort of this signal ends the shell and its process group. */
   signal: AbortSignal;
   timeout_ms?: number;
 }

@@ -43,7 +43,7 @@ test('a machine that was never released names none', async () => {
   expect(await lastRelease()).toBeNull();
 });
 
-test('only a release that was proven clean is named, the last one', async () => {
+test('names the last release that was proven clean, and none that failed', async () => {
   await clean('wf_1');
   expect(await lastRelease()).toBe('wf_1');
   const running = { processes: () => [{ pid: 1 }] as never };

@@ -58,7 +58,7 @@ interface TaskKeyLoop {
 const minRefreshMs = 100;
 const maxRefreshMs = 7 * 86_400_000;
 
-/** Fetches the keys early enough to know a new key before the server signs tasks with it. */
+/** Fetches the keys early enough to have a new key before the server signs tasks with it. */
 export function taskKeyLoop({ clock, server, state, log, timing, signal }: TaskKeyLoopParts): TaskKeyLoop {
   const refresh = async () => {
     const answer = await server.taskKeys(signal);

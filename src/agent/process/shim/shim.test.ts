@@ -37,7 +37,7 @@ test('records how the command ended', async () => {
 });
 
 test('ends a command whose start it cannot record', async () => {
-  // Like a full disk: a file with the name of the new one cannot be created.
+  // As on a full disk, the new file cannot be created: a directory has its name.
   mkdirSync(`${startedFile(dir)}.new`);
   const marker = `sleep 0.01; : ${dir}`;
   await run(`while :; do ${marker}; done`);
