@@ -48,7 +48,7 @@ export function housekeeping(
     async run(now) {
       let decided = 0;
       const failures = await handleEach(
-        // After a restore, a person may still need the evidence, records and keys that the others drop.
+        // After a restore, a person may still need what the others drop: evidence, records, keys.
         restoration.isObserving() ? jobsAfterRestore : jobs,
         ([name]) => name,
         async ([_, run]) => {

@@ -14,7 +14,7 @@ export interface SweepReport {
   lateness_seconds?: number[];
   /** The batch was full, so run again at once. */
   more?: boolean;
-  /** Time until the next run, if that is sooner than usual: when a verdict is due, or after a rest. */
+  /** Time until the next run, if sooner than usual: when a verdict is due, or after a rest. */
   next_in_seconds?: number;
   /**
    * The sweep decided nothing: this replica is not sure that it receives heartbeats, or the

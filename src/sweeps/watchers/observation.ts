@@ -1,7 +1,7 @@
 /**
- * `observation`: inspects agentless machines as often as an agent would send heartbeats. The
- * provider's answer counts as heartbeat and report, so liveness judges these machines like others.
- * A machine whose provider cannot be asked is held.
+ * `observation`: inspects agentless machines as often as an agent would send heartbeats. An
+ * answer that shows the machine counts as heartbeat and report, so liveness judges these machines
+ * like others. A machine whose provider cannot be asked is held.
  */
 import type { NodeId } from '../../base/ids.ts';
 import {
