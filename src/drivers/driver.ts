@@ -160,7 +160,7 @@ export interface Driver {
   readonly name: string;
   /**
    * With `agent`, the node's agent registers and sends heartbeats. With `agentless`, each
-   * successful inspection counts as a heartbeat.
+   * inspection that shows the machine counts as a heartbeat.
    */
   readonly supervision: 'agent' | 'agentless';
   /** Whether this driver starts machines. The `external` driver waits for machines to join. */

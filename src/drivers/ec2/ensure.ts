@@ -244,7 +244,7 @@ async function launch(
 
 /**
  * An earlier launch used the token with other parameters, such as another deadline or certificate.
- * So the machine exists already and will be listed.
+ * So its machine should appear in the list; if none does, another launch uses another token.
  */
 function waitForEarlierLaunch(host: Ec2Host, target: EnsureTarget, now_ms: number): DriverOutcome {
   const { other_since_ms } = target.state;

@@ -2,9 +2,9 @@
  * Runs each node as processes of this host, in its own directory and with the same agent as every
  * other machine.
  *
- * The driver keeps no records: it finds an instance's directory by name and marker, and its
- * processes by the tags in their environment. So a crash between any two steps loses nothing, and
- * kill -9 of the server ends no node.
+ * The driver keeps records only in the instance's directory. It finds the directory by name and
+ * marker, and the processes by the tags in their environment. So a crash between any two steps
+ * loses nothing, and kill -9 of the server ends no node.
  */
 import { realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
