@@ -21,15 +21,15 @@ export const maxBootsLearnedFrom = 500;
 export const maxLearnedAgeSeconds = 30 * 86_400;
 
 /**
- * The floor and ceiling of pools that set none: no boot fails within a minute, and none gets more
- * than an hour, unless the pool's fixed budget or floor is longer.
+ * The floor and ceiling of a learned budget if the pool sets none: at least a minute, and at most
+ * an hour unless the pool's fixed budget or floor is longer.
  */
 const defaultFloorSeconds = 60;
 const defaultCeilingSeconds = 3600;
 
 /**
  * The groups of boots to learn from, most similar first. A make is the pool's current image, spec
- * and class. Boots of another make or another pool may raise a budget, but never lower it.
+ * and class. Boots of another make or another pool never lower a budget below the fixed one.
  */
 export const strata = ['make-in-zone', 'make', 'pool', 'class'] as const;
 export type Stratum = (typeof strata)[number];

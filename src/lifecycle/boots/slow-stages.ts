@@ -21,8 +21,8 @@ export interface SlowStage {
 const formatTenths = (seconds: number) => `${Math.round(seconds * 10) / 10} s`;
 
 /**
- * The stages that took more than twice their usual time or, if that is unknown, more than a quarter
- * of the boot.
+ * The stages of at least a second that took more than twice their usual time or, if that is
+ * unknown, more than a quarter of the boot.
  */
 export function findSlowStages(stages: readonly TimedStage[], usual: ReadonlyMap<string, number>): SlowStage[] {
   // A report may name sub-stages without their parent, as cloud-init does.

@@ -34,7 +34,8 @@ export type QuotaKind = (typeof quotaKinds)[number];
  * - sign_in: console sessions opened with one token
  * - unknown_credential: unknown credentials in heartbeat batches, by address or relay, and refused
  *   requests for a new credential, by address
- * - join_token: calls of foreign protocols with one join token that name no machine it admitted
+ * - join_token: calls of foreign protocols with one join token that name no machine
+ *   which the token admitted
  * - refused: refused requests of one caller; beyond this, each refusal is delayed by 1 to 2 s
  */
 export const requestKinds = [

@@ -58,7 +58,7 @@ const appendMessage = (reason: string, { message }: Beat) => {
 const secondsSinceStatus = (node: ReportingNode, now: Date) =>
   ((now.getTime() - node.status_since.getTime()) / 1000).toFixed(1);
 
-/** Every promotion to `ready` checks the prerequisites. */
+/** Checked before a report promotes a starting node to `ready` or rescues a failed one. */
 export const mayBeReady = (prerequisites: Prerequisites): boolean => prerequisites === null || prerequisites === 'met';
 
 function effectOnStarting(node: ReportingNode, { status }: Beat): ReportEffect | undefined {
