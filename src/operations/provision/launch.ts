@@ -1,6 +1,6 @@
 /**
  * The launch stage: resolves the pool's secrets, calls the driver, and starts or pauses the boot
- * budget. Values of secrets exist only during the driver call and are never stored.
+ * budget. Decrypted secrets go to the driver and the redactor, never into the database.
  */
 import { now, secondsLater } from '../../base/clock.ts';
 import { ownerLayers } from '../../contract/errors/problem.ts';

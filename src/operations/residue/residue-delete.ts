@@ -1,6 +1,5 @@
 /**
- * Destroys the resources of a residue entry by their tags, and proves them gone. Only a person can
- * request this.
+ * Destroys the resources of a residue entry and proves them gone. Only a person can request this.
  */
 import { now } from '../../base/clock.ts';
 import type { OperationDefinition } from '../../engine/engine.ts';

@@ -35,7 +35,7 @@ export interface AdminTokenPlace {
   data_dir: string;
   /**
    * `database_url` is null for the embedded database. No other data directory uses that database,
-   * so all other admin tokens can be revoked.
+   * so all earlier tokens from its file or from the environment can be revoked.
    */
   settings: Pick<ServerSettings, 'admin_token' | 'database_url'>;
   log: Pick<Log, 'info' | 'warn'>;
