@@ -2,9 +2,11 @@
  * The contract between operations and drivers. Drivers create and delete machines.
  *
  * Every driver call is idempotent: after a crash at any point it may be repeated, and it finds the
- * resources of the earlier call by their tags (installation, node, instance). A call does not wait
- * for a machine; it returns `done`, `wait` or `failed`. A driver deletes only resources with its
- * tags. It writes no status and does not access the store.
+ * resources of the earlier call by their tags (installation, node, instance) or by a name that
+ * contains or derives from the instance's id. A driver deletes only such resources.
+ *
+ * A call does not wait for a machine; it returns `done`, `wait` or `failed`. A driver writes no
+ * status and does not access the store.
  */
 import type { TSchema } from 'typebox';
 import type { CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';

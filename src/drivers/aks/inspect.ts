@@ -1,6 +1,6 @@
 /**
  * The calls that only read: the state of an instance (`inspect`), its failure (`diagnose`), the
- * proof of its absence (`prove`), and all our resources (`list_owned`).
+ * proof of its absence (`prove`), and our clusters and resource groups (`list_owned`).
  */
 
 import { now, secondsLater } from '../../base/clock.ts';

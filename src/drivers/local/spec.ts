@@ -28,7 +28,7 @@ export type LocalSpec = Static<typeof LocalSpec>;
 
 const validator = Compile(LocalSpec);
 
-/** Throws if the spec was not validated before: that is a bug, and must not reach a shell. */
+/** Throws if the spec does not match the schema: that is a bug, and must not reach a shell. */
 export function localSpec(spec: unknown): LocalSpec {
   if (validator.Check(spec)) return spec;
   throw new TypeError('the spec of a local node was not validated against its schema');
