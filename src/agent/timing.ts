@@ -1,6 +1,6 @@
 /**
- * All intervals and timeouts that the agent chooses itself. The server assigns the heartbeat
- * interval, leases and deadlines.
+ * The agent's own intervals and timeouts that tests shorten; the others stand where they are used.
+ * The server assigns the heartbeat interval, leases and deadlines.
  */
 import type { BackoffLimits } from '../base/backoff.ts';
 

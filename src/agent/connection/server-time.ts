@@ -1,7 +1,7 @@
 /**
  * Estimates the server's time from the `Date` header of its replies, because the machine's wall
  * clock may be years off. `Date` has whole seconds, so each reply gives a lower and an upper bound
- * of the offset. The bounds get closer with every reply.
+ * of the offset. Further replies narrow the bounds.
  */
 import type { Clock } from '../../base/clock.ts';
 

@@ -1,4 +1,7 @@
-/** Ships the spooled lines in order. A line is removed only after the server acknowledged it. */
+/**
+ * Ships the spooled lines in order. A line is removed when the server has acknowledged it, or
+ * when it was refused for its content or size.
+ */
 import type { Clock } from '../../base/clock.ts';
 import { isTransient } from '../connection/call-failure.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
