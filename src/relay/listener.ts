@@ -1,4 +1,4 @@
-/** The relay's HTTP listener for agents: batches heartbeats and forwards every other agent call. */
+/** The relay's HTTP listener: batches heartbeats and forwards other agent calls, except streams. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import { Compile } from 'typebox/compile';
