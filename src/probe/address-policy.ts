@@ -53,8 +53,8 @@ const classes = [
     name: 'reserved',
     allowed: 'never',
     ipv4: ['192.0.0.0/24', '192.88.99.0/24', '240.0.0.0/4'],
-    // 2001::/23 contains Teredo, which hides an IPv4 address behind an XOR. Everything outside
-    // 2000::/3 is unassigned.
+    // 2001::/23 contains Teredo, which hides an IPv4 address behind an XOR. Global unicast
+    // addresses are allocated only from 2000::/3.
     ipv6: ['2001::/23', '::/3', '4000::/2', '8000::/1'],
   },
 ] as const satisfies AddressClass[];
