@@ -1,5 +1,5 @@
 /**
- * The agent's own intervals and timeouts that tests shorten; the others stand where they are used.
+ * The agent's own intervals and timeouts that a test can replace. Others are beside their code.
  * The server assigns the heartbeat interval, leases and deadlines.
  */
 import type { BackoffLimits } from '../base/backoff.ts';

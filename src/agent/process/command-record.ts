@@ -46,9 +46,9 @@ export interface CommandRecords {
   group(): number | null;
   /** Throws if the disk refuses it: a later agent could not find a command without a record. */
   write(record: CommandRecord): void;
-  /** Changes the record, if it is about this run. Does not throw, but writes it later. */
+  /** Changes the record if it is about this run. A failed write is repeated later. */
   update(run: string, change: Partial<CommandRecord>): void;
-  /** Marks the run as over: no later agent adopts it. Does not throw, but writes it later. */
+  /** Marks the run as over, so that no later agent adopts it. A failed write is repeated later. */
   markOver(): void;
   /** Returns a new name for a run. */
   createRunName(): string;
