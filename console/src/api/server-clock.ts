@@ -1,5 +1,5 @@
 /**
- * The clock of everything on screen: the server's time as this browser knows it, with one shared
+ * The clock of everything on screen: the server's time, estimated from its replies, with one shared
  * tick a second. The server sets deadlines, so a wrong clock on a laptop must not miscount them.
  */
 import { useSyncExternalStore } from 'react';
@@ -12,8 +12,8 @@ const roundingMs = 1500;
 let offsetMs = 0;
 
 /**
- * Learns the server's time from the `Date` header of a reply. The server stamped it between the
- * request and now, so a slow reply does not prove that our own clock is wrong.
+ * Takes the server's time from the `Date` header of a reply. The server wrote the header between
+ * the request and now, so a slow reply does not prove that the browser's clock is wrong.
  */
 export function noteServerDate(header: string | null, sentMs: number, nowMs: number): void {
   const stampedMs = header === null ? Number.NaN : Date.parse(header) + 500;

@@ -1,5 +1,6 @@
 /**
- * Reads who is signed in. The server enforces roles; the console only hides what it would refuse.
+ * Reads who is signed in. The server enforces roles; the console only hides actions that the server
+ * would refuse.
  */
 import { queryOptions, useSuspenseQuery } from '@tanstack/react-query';
 import type { Role, Session } from '../../../src/contract/security/token.ts';

@@ -1,4 +1,4 @@
-/** Shows who is signed in. The menu adds classes of its own. */
+/** Shows who is signed in. As the target of the menu it also gets Mantine's class names. */
 import { UnstyledButton } from '@mantine/core';
 import type { ComponentProps } from 'react';
 import type { Session } from '../../../src/contract/security/token.ts';

@@ -12,7 +12,7 @@ import { LiveStream, type StreamState } from './stream.ts';
 
 /** Changes are batched for this long, so a burst costs one render. */
 const batchMs = 60;
-/** Counts are not in the stream, so a change reads them again, at most this often. */
+/** The stream carries no counts, so they are read again after a change, at most this often. */
 const recountMs = 2000;
 /** A tab hidden this long closes its connection, because browsers allow only a few per server. */
 const hiddenMs = 30_000;

@@ -28,8 +28,8 @@ const isTyping = (target: EventTarget | null): boolean =>
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 /**
- * Returns the letter pressed in time after `g`. It uses the time of the key events, because the
- * server's time, which the console uses elsewhere, may be corrected between two keys.
+ * Returns the letter pressed in time after `g`. `atMs` is the time of the key event: the server's
+ * time, which the console uses elsewhere, may be corrected between two keys.
  */
 export function createChordReader(): (key: string, atMs: number) => { go: string } | 'begun' | null {
   let goUntilMs = Number.NEGATIVE_INFINITY;

@@ -119,8 +119,8 @@ const overBudgetFirst = (a: ConcernOf<'finding'>, b: ConcernOf<'finding'>) =>
 const unfinishedStatuses: ReadonlySet<string> = new Set(['queued', 'running', 'cancelling']);
 
 /**
- * Failed allocations whose machine is in no other section, because it was taken down or never
- * existed. They stay listed until a person retries or releases them.
+ * Failed allocations whose machine is not listed as failed or quarantined: it was taken down or
+ * never existed. Each stays listed until a person retries or releases it.
  */
 function findUnservedAllocations({ failed_allocations, failed, quarantined }: Known): Allocation[] {
   const listedIds = new Set([...(failed ?? []), ...(quarantined ?? [])].map(({ allocation_id }) => allocation_id));

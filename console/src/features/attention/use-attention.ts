@@ -87,7 +87,8 @@ export function useAttention(): Attention {
   );
   // A disabled query is pending and idle.
   const isSettled = reads.every(({ isPending, fetchStatus }) => !isPending || fetchStatus === 'idle');
-  // A query forgets its error while it is retried; without this the panel would flicker.
+  // A retry clears the error of its query. Keep the last error until the retry ends, or the error
+  // panel would flicker.
   const [refusal, setRefusal] = useState<Error | null>(null);
   const error = reads.find(({ error }) => error)?.error ?? (isSettled ? null : refusal);
   if (error !== refusal) setRefusal(error);

@@ -3,14 +3,14 @@ import type { BootPhase, WhatIf } from '../../../../src/contract/supervision/boo
 import { falseKillShare, whatIf } from '../../../../src/lifecycle/boots/what-if.ts';
 import { defaultRescueSeconds } from '../../../../src/lifecycle/deadlines/budgets.ts';
 
-/** The server's result without the fields that only the server knows, such as the oldest boot. */
+/** The part of the server's result that the page can compute from its own boots. */
 export type Judgement = Omit<WhatIf, 'pool' | 'phase' | 'oldest_at' | 'current'>;
 
 type JudgedPhase = Pick<BootPhase, 'phase' | 'budget_seconds' | 'rescue_seconds' | 'samples' | 'survival'>;
 
 /**
- * A default rescue window follows the tried budget; an explicit one does not. The server's answer
- * replaces this estimate.
+ * A default rescue window follows the tried budget; an explicit one does not. A window that equals
+ * a default counts as one. The server's answer replaces this estimate.
  */
 function rescueOf({ phase, budget_seconds, rescue_seconds }: JudgedPhase, tried_seconds: number): number {
   const aware = [false, true].find((each) => rescue_seconds === defaultRescueSeconds(budget_seconds, each));

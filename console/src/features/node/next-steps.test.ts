@@ -32,7 +32,7 @@ it('the node page offers the available actions of Attention and every other way 
   expect(leadingOffers(silent, [offer('extend-deadline'), offer('probe')], isWayOut)).toEqual([offer('probe')]);
 });
 
-it('leads out: only open actions, a new enrolment in place of a closed one, and a vain retry last', () => {
+it('lists available steps only, re-enroll in place of a closed first step, a discouraged retry last', () => {
   const fenced = { status: 'quarantined', occupancy: 'free', verdict: null } as const;
   const offers = [offer('reactivate', false), offer('re-enroll'), offer('retire')];
   expect(availableSteps(fenced, offers, isWayOut)).toEqual(['re-enroll', 'retire']);

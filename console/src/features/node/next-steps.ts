@@ -51,9 +51,9 @@ export function nextStepsFor({ status, occupancy, verdict }: NodeState): NextSte
 const enrolStatuses: ReadonlySet<NodeStatus> = new Set(['failed', 'quarantined']);
 
 /**
- * The steps that the server offers now: those of the table, then every other way out. If the first
- * step of the table is not available, a new enrolment comes first. A retry that the server puts
- * last, because the machine failed repeatedly, comes last.
+ * The steps of the table that the server offers now, with `release` always among them, then every
+ * other way out. `re-enroll` comes first if the first step is not available. A retry that the
+ * server puts last, because the machine failed repeatedly, comes last.
  */
 export function availableSteps<Name extends NodeActionName>(
   node: NodeState,

@@ -1,6 +1,6 @@
 /**
- * Counts open dialogs. The DOM cannot answer this: a closed dialog stays in it for some frames, and
- * the keys pressed then would be ignored.
+ * Counts open dialogs. A search of the DOM would also find a closed dialog, which stays there for
+ * some frames, and global keys pressed meanwhile would be ignored.
  */
 import { useLayoutEffect } from 'react';
 

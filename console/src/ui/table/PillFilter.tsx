@@ -1,4 +1,4 @@
-/** Buttons that filter a list, optionally with counts. Choosing none shows everything. */
+/** Buttons that filter a list, optionally with counts. The page decides what no choice shows. */
 import { UnstyledButton } from '@mantine/core';
 import type { StatusIcon } from '../status/status-looks.ts';
 import { type Tone, toneStyle } from '../theme.ts';
