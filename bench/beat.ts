@@ -50,7 +50,7 @@ const loadSessions = (port: number, nodes: number) =>
     return post(port, '/v1/agent/heartbeats', JSON.stringify({ beats }));
   });
 
-/** Apart from the idle load, microseconds of CPU time per heartbeat, one value per round. */
+/** Microseconds of CPU time per heartbeat, one value per round. */
 interface Cost {
   /** The idle load of the server, in CPUs. */
   idle: number;

@@ -45,9 +45,9 @@ const verdicts = `
 
 const page = 50_000;
 /**
- * Stored times are the replica's, which follows the database's clock and may be off by the
- * database's response time. A lost heartbeat makes a larger difference, because the one before it
- * is many seconds older.
+ * A stored time is from the replica's clock, which follows the database's clock and may differ from
+ * it by the database's response time. A lost heartbeat makes a larger difference, because the
+ * previous heartbeat is many seconds older.
  */
 const toleratedMs = 1_000;
 

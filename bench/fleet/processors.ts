@@ -35,7 +35,7 @@ function idleSeconds(): number {
   return idleMs / 1000;
 }
 
-/** CPU times are in seconds since the start of each process. */
+/** CPU times are in seconds since the start of each process, or of the machine for `idle`. */
 export interface Reading {
   atMs: number;
   servers: number[];

@@ -1,6 +1,6 @@
 /**
- * Simulates a console user, who makes a few reads per second. The reader runs in a separate thread,
- * so that the work of simulating the fleet does not delay it.
+ * Simulates a console user, who makes one read after the other with a short pause between them. The
+ * reader runs in a separate thread, so that the work of simulating the fleet does not delay reads.
  */
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 import { pause, systemClock } from '../../src/base/clock.ts';

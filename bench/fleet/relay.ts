@@ -1,7 +1,7 @@
 /**
  * Simulates a relay. It batches the heartbeats of its agents and sends them over a few persistent
- * connections. Unanswered batches are retried with backoff, so a slow server is never sent more
- * than it answers.
+ * connections, one batch at a time on each. A failed batch is retried after a backoff, during which
+ * its connection sends nothing else, so a slow server is not flooded.
  */
 import { Agent } from 'node:http';
 import { pause, systemClock } from '../../src/base/clock.ts';

@@ -69,8 +69,8 @@ export async function openStore(directory: string, size: FleetSize): Promise<Sto
 }
 
 /**
- * `rate` is the heartbeat rate of this replica. If given, the server runs from `sourceDirectory`,
- * which holds another version.
+ * `rate` is the configured heartbeat rate of this replica. `sourceDirectory` holds the version to
+ * run; by default, the server runs from this repository.
  */
 export const startServer = (
   directory: string,

@@ -86,7 +86,7 @@ async function storeDown({ store, options, progress }: StoryContext): Promise<Fi
   return [{ what: 'the database was frozen for', value: freezeSeconds, unit: 's' }];
 }
 
-/** Adds columns that the older version does not know, and an index that takes a while to build. */
+/** Adds columns that the older version does not use, and an index that takes a while to build. */
 const changes: NextMigrations = {
   '9001-upgrade.sql': {
     sql: 'alter table heartbeats add column upgraded boolean;\nalter table nodes add column upgraded boolean;\n',

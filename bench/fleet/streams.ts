@@ -49,7 +49,7 @@ export function createStreams(
     socket.on('error', (error) => countUp(tally.failed, `stream: ${error.message.replace(/:\d+$/, '')}`));
     socket.on('close', () => {
       connections.delete(agent);
-      // Without an unanswered heartbeat, the agent is dead or its next one is in the wheel.
+      // If every heartbeat was answered, the next one is already scheduled, or the agent is dead.
       if (connection.sentMs !== undefined && !isStopped)
         agents.wheel.schedule(agent, systemClock.nowMs() + retryMs * (0.5 + Math.random() / 2));
     });

@@ -54,8 +54,8 @@ const statements = (inFlightCondition: string, pools: number, { interval_seconds
   `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, patience, reported, room)
    select ${node_instance_id}, $1::timestamptz - interval '1 second' * ${interval_seconds} * random(), ${interval_seconds}, ${stale_seconds}, ${patienceOf(stale_seconds)}, jsonb_build_object('load', i % 100, 'score', 0.97), ${rowPadding}
    from generate_series($2::int, $3::int) as i`,
-  // Half of the idle nodes have an allocation, and one in ten has a verdict, so that passes read
-  // and write realistic rows.
+  // Half of the idle nodes have an allocation, and one in ten has evidence that it became ready, so
+  // that passes read and write realistic rows.
   `insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, workflow_id, correlation_id, created_at, active_at)
    select ${id('alloc', 'a')}, 'pool-' || i % ${pools}, ${node_id}, 'tenant-' || i % 250, 'job-' || i, 'active', $1::timestamptz, ${id('op', 'o')}, gen_random_uuid(), $1::timestamptz, $1::timestamptz
    from generate_series($2::int, $3::int) as i where i % 2 = 1 and not (${inFlightCondition})`,

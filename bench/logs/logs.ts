@@ -1,9 +1,9 @@
 /**
  * Measures how many log lines per second reach the store, from one agent with its spool and from a
  * hundred nodes in one process. The baseline is the bare INSERT of the same lines in the same
- * batches. Also measures whether ten times the lines slow it down, and the memory of agent and
- * server while the store accepts no lines. Exits with 1 if a ratio or the memory is out of bounds;
- * lines per second are only printed.
+ * batches. Also measures whether the rate falls with ten times the lines, and the memory of agent
+ * and server while the store accepts no lines. Exits with 1 if a ratio or the memory is out of
+ * bounds; lines per second are only printed.
  */
 import { loadavg } from 'node:os';
 import { join } from 'node:path';

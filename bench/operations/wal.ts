@@ -25,7 +25,7 @@ export interface DatabaseUse {
   written_commits: number;
   /** WAL without full pages. */
   wal_bytes: number;
-  /** Pages that were logged in full, because this was their first change after the checkpoint. */
+  /** Pages that were logged in full, because the change was their first after the checkpoint. */
   page_bytes: number;
   /** Sorted, the most bytes first. A change is counted without the header of its commit. */
   tables: { name: string; records: number; bytes: number }[];
@@ -85,7 +85,7 @@ export async function openWalCounter(url: string): Promise<WalCounter> {
     }
   };
 
-  /** Table names by file. Only the counted database knows them. */
+  /** Table names by file. They can be read only in the counted database. */
   const readNames = () =>
     inCounted(async (own) => {
       const { rows } = await own.query<{ file: string; name: string }>(

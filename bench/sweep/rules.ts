@@ -61,8 +61,9 @@ export async function makeDue(db: Queryable, rule: MeasuredRule, ids: NodeId[], 
 }
 
 /**
- * Puts nodes back into the phase before the verdict, with a deadline in the future. The brake then
- * sees no mass failure, because many nodes of the phase are not due.
+ * Puts nodes back into the status that the rule decides about, or into `provisioning` for a rule
+ * about silence, with a deadline in the future. The brake then sees no mass failure, because many
+ * nodes of the phase are not due.
  */
 export async function resetNodes(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
   await db.query(
