@@ -15,7 +15,7 @@ const impostor: RequestListener = (_, response) => {
   response.end(JSON.stringify({ status: 'ok', version: '1.0.0' }));
 };
 
-/** Answers like another installation: a valid Slipway that knows none of our machines. */
+/** Answers like another installation: a valid Slipway that has none of our machines. */
 const otherKeys = generateKeyPairSync('ed25519');
 const otherInstallation: RequestListener = (request, response) => {
   const nonce = new URL(request.url ?? '/', 'http://other').searchParams.get('nonce');

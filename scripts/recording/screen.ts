@@ -1,6 +1,6 @@
 /**
- * A terminal screen that understands the control sequences of the CLI. Any other sequence throws,
- * so that a recording never differs from a real terminal.
+ * A terminal screen that interprets the control sequences of the CLI. It throws on any other
+ * sequence, so that a recording never differs from a real terminal.
  */
 
 /** Text with the SGR codes in force: 1 bold, 2 dim, 31 to 36 colours. */

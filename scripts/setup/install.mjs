@@ -26,7 +26,7 @@ const recordFile = inRoot(modules, '.package-lock.json');
 
 const packagesIn = (file) => JSON.parse(readFileSync(file, 'utf8')).packages;
 
-/** A full installation also serves without development packages. */
+/** If no development packages are requested, an installation that has them counts too. */
 function isInstalledAsLocked(withDevelopment) {
   if (!existsSync(recordFile)) return false;
   if (withDevelopment && isTrimmed(inRoot(modules))) return false;
