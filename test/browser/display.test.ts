@@ -50,7 +50,7 @@ it('draws names as they are written, in text, headings and fields', async () => 
   const { page, context } = await openPage(browser, desktop);
   await signIn(page, server, `/nodes/${nodeId}`);
   await page.getByRole('heading', { name: 'rack-2x1' }).waitFor();
-  // On a busy host the title may have been drawn in another font so far.
+  // On a busy host the font may still be loading, and the title is drawn in another font.
   await page.evaluate(`document.fonts.load('16px "Inter Variable"').then(() => {})`);
   const [own = 0, withLigatures = 0, without = 0] = await page.evaluate<number[]>(measureText);
   expect(withLigatures, 'this font has such ligatures').not.toBe(without);
@@ -65,7 +65,7 @@ it('draws names as they are written, in text, headings and fields', async () => 
 const accountButton = (page: Page) => page.getByRole('button', { name: /admin/ });
 const openNavigation = async (page: Page) => {
   await page.getByRole('button', { name: 'Navigation', exact: true }).click();
-  // It slides in.
+  // The navigation slides in.
   await waitForColours(page);
 };
 const readSize = async (button: Locator) => {

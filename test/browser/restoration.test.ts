@@ -28,7 +28,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** Records a restore, silent machines, and one machine of which the database knows nothing. */
+/** Records a restore, silent machines, and one machine at the provider that has no node. */
 async function recordRestore(url: string): Promise<void> {
   const db = openDatabase({ url });
   const at = now(systemClock);
@@ -71,7 +71,7 @@ it('lists what differs, refuses changes, and lets the servers act with a reason'
   const banner = page.getByRole('status').filter({ hasText: headline });
   await banner.getByText('Nothing is launched, released or judged.').waitFor();
 
-  // Other buttons answer with the problem.
+  // Other actions are refused with the problem `restoration_open`.
   await navigateTo(page, '/allocations?pool=harbour&dialog=allocate');
   const allocate = page.getByRole('dialog', { name: 'Allocate a machine' });
   await allocate.getByRole('button', { name: 'Allocate' }).click();

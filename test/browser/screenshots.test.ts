@@ -42,7 +42,7 @@ const bootsADay = 40;
 
 /**
  * Records several days of boots: most take about the same time, some are slow, and one a day times
- * out. They are the same on every run.
+ * out. The boots are the same on every run.
  */
 async function recordPastBoots(pool: string): Promise<void> {
   const boots = Array.from({ length: bootsADay }, (_, i): TimedBoot => {

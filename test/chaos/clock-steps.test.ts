@@ -40,7 +40,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Sends heartbeats in turn to both servers, until the test ends or a machine is silenced. */
+/** Sends heartbeats for these credentials, to both servers in turn, until the result is called. */
 function keepBeating(credentials: Set<string>): () => Promise<void> {
   let isOver = false;
   const loop = (async () => {

@@ -77,7 +77,7 @@ it(`harms none of ${handedOver} machines that changed hands since the backup, an
   const taken = await runBackupProgram('backup', '--data-dir', place('data'), '--to', place('backup'));
   expect(taken.code, taken.output).toBe(0);
 
-  // All machines change hands, some go and others come. The backup knows nothing of that.
+  // After the backup all machines of `reused` change hands, and those of `single` are replaced.
   for (const id of [...former, ...leaving]) await release(client, id);
   await waitForStatuses(client, [...former, ...leaving], 'released');
   const latter = await allocateMany(client, 'reused', handedOver);
@@ -126,7 +126,7 @@ it(`harms none of ${handedOver} machines that changed hands since the backup, an
   expect(await refusalOf(release(client, anyFormer))).toBe('restoration_open');
   const { problems } = await client.call('server-status', {});
   expect(problems.map(({ code }) => code)).toContain('database_restored');
-  // Every sweep has come round at least once.
+  // Wait until every frequent sweep has run once more: none of them may end a machine.
   const runsBefore = await readRuns(client);
   await until(
     'another round of every frequent sweep',

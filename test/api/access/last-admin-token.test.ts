@@ -15,7 +15,7 @@ afterAll(() => server?.stop());
 const revoke = (id: string, bearer = server.token) =>
   callRoute(server.url, 'token-delete', { params: { id } }, { bearer });
 
-it('refuses the last one, and does not count admins that expire, were revoked or have a tenant', async () => {
+it('refuses to revoke the last admin token; tokens that expire, are revoked or have a tenant do not count', async () => {
   await server.tokenFor('admin', { ttl_seconds: 0.001 });
   const expiring = await server.tokenFor('admin', { ttl_seconds: 3600 });
   await server.tokenFor('admin', { tenant: 'acme' });

@@ -21,7 +21,7 @@ const isPersonsChange = (name: OperationName) => {
   const { access, method, reads_only } = routeOf(name);
   return access.kind === 'person' && method !== 'GET' && !reads_only;
 };
-/** They change neither a machine nor its row. */
+/** These routes change neither a machine nor its row. */
 const allowed: OperationName[] = [
   'evidence-create',
   'join-token-delete',
@@ -46,7 +46,7 @@ beforeAll(async () => {
   const join = await fixture.client.call('join-token-create', { params: { pool: 'outside' } });
   const ping = await fixture.client.call('node-ping', { params: { id: fixture.acme.machine.node_id }, body: {} });
   examples = examplesFor(fixture, { join_token_id: join.token_id, task_id: ping.task_id });
-  // As a start after a restore does.
+  // A server that starts after a restore does the same.
   await withClient(fixture.database_url, (client) => openRestoration(client, 'other_cluster'));
   const db = openDatabase({ url: fixture.database_url, max_connections: 1 });
   const summary = 'The database was restored.';

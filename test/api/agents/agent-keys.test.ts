@@ -116,7 +116,7 @@ it('accepts proofs by the last proven key, even after unproven keys replaced it'
   expect(await release(machine, id)).toBe('released');
 });
 
-it('trusts an agent that returns to its last proven key', async () => {
+it('records a return to the last proven key as a proven change, without an operator', async () => {
   const { machine, id } = await allocateMachine('back-again');
   const provenKey = machine.private_key;
   await changeKey(machine, false);
@@ -127,7 +127,7 @@ it('trusts an agent that returns to its last proven key', async () => {
   expect(offers.items.find(({ action }) => action === 'accept-key')).toMatchObject({ open: false });
 });
 
-it('distrusts a key stored by an earlier version, and still trusts the key before it', async () => {
+it('treats a key stored by an earlier version as unproven, and still accepts the key before it', async () => {
   const { machine, id } = await allocateMachine('older-replica');
   const unprovenKey = publicKeyOf(newKeyPair());
   // Version 0.1.0 stored keys like this, without marking unproven ones.

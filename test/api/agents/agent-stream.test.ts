@@ -58,7 +58,7 @@ describe('a refused upgrade is answered with an HTTP problem', () => {
     const replacedMachine = await readyMachine(server, 'replaced');
     await replacedMachine.beat('stopping');
     await reenroll(server, replacedMachine);
-    // The replica caches credentials, so it learns of the fence a moment later.
+    // The replica caches credentials, so it refuses the instance only a moment later.
     const refusal = await until('the former instance to be refused', () =>
       requestRefusedStream(server.url, { authorization: `Bearer ${replacedMachine.credential}` }).catch(
         () => undefined,
@@ -211,7 +211,7 @@ describe('an agent', () => {
     const formerStream = await openStream(server.url, rotating.credential);
     const { body } = await rotating.call('agent-credential-rotate');
     const rotatedStream = await openStream(server.url, String(body.credential));
-    // The replica reads evidence in order, so once it delivers this task it knows of the rotation.
+    // The replica reads evidence in order, so it has read the rotation once it delivers this task.
     rotatedStream.send({ tasks: true });
     await server.client.call('node-ping', { params: { id: rotating.node_id }, body: {} });
     await rotatedStream.waitForFrame('the task', (each) => each.task !== undefined);

@@ -24,7 +24,7 @@ const listFacts = (kind: string, node_id: string) =>
     [kind, node_id],
   );
 
-it('issues a credential to a machine that the restored rows know, once for each signature', async () => {
+it('issues a credential to a machine that has a restored row, once for each signature', async () => {
   const machine = await readyMachine(server, 'returning');
   const stored = machine.credential;
   await loseCredential(server.database_url, machine);
@@ -45,7 +45,7 @@ it('issues a credential to a machine that the restored rows know, once for each 
   expect(await listFacts('credential.reissued', machine.node_id)).toHaveLength(2);
 });
 
-it('refuses a machine whose credential is known', async () => {
+it('refuses a machine whose credential is stored', async () => {
   const machine = await readyMachine(server, 'known');
   const { credential } = machine;
   await loseCredential(server.database_url, machine);
@@ -115,7 +115,7 @@ it('accepts the last proven key, and drops an unproven one', async () => {
   expect(row).toEqual({ agent_public_key: publicKeyOf(machine.private_key), key_unproven_since: null });
 });
 
-it('records a wrong signature at the machine, for operators, and not each repeat', async () => {
+it('records a wrong signature as evidence of the machine, once for several tries', async () => {
   const machine = await readyMachine(server, 'attempted');
   await loseCredential(server.database_url, machine);
   for (let times = 0; times < 9; times++)

@@ -1,7 +1,7 @@
 /**
- * A real agent rotates its credential after a backup. The server that was restored from the backup
- * does not know that credential. The agent comes back with its key, while its command runs on, and
- * the restoration then finds that its machine has not changed hands.
+ * A real agent rotates its credential after a backup, so the restored database lacks the new one.
+ * The agent returns with a signature of its key, while its command runs on. The restoration then
+ * finds that the machine has not changed hands.
  */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -182,7 +182,7 @@ it('retires a node when its tenant releases it; a later registration creates ano
   await waitForAllocation('active');
   await fixture.client.call('allocation-release', { params, body: {} });
   await waitForAllocation('released');
-  // The replica learns of the retirement a moment later.
+  // The replica reads the retirement from the evidence a moment later.
   const refusal = await until('the heartbeat to be refused', async () => {
     const answer = await client.beat('lent', { status: 'ready' });
     return answer.status === 200 ? undefined : answer;

@@ -1,6 +1,6 @@
 /**
  * A server starts on a dump that was restored into another cluster, and only observes until a
- * person ends that. Clients reconnect with cursors from before the restore.
+ * person ends the restoration. Clients reconnect with cursors from before the restore.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../../src/store/pg/database.ts';

@@ -40,8 +40,8 @@ const routeTable: RouteDeclaration[] = Object.values(routes);
 const withId = (path: string) => path.replaceAll(/\{\w+\}/g, 'x');
 
 /**
- * Every content type at every address. Routes that read a body before they know the caller also get
- * every shape, chunked bodies, and bodies just below their limit.
+ * Every content type at every address. Routes that read a body before authentication also get every
+ * shape, chunked bodies, and bodies just below their limit.
  */
 function hostileRequests(): HostileRequest[] {
   const requests: HostileRequest[] = [];

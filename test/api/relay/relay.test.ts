@@ -102,7 +102,7 @@ beforeAll(async () => {
   proxy = await startCuttableProxy(server.url);
   const body = { name: 'rack', role: 'relay' as const, pool: externalPool };
   const { token = '' } = await server.client.call('token-create', { body });
-  // Patient, because a slow machine may need longer than an agent would wait.
+  // A long wait, because on a slow host an answer may take longer than an agent would wait.
   relay = await startRelayWith(token, 30_000);
   await until('the stream to be open', () => relay.figures().streaming);
 });

@@ -50,7 +50,7 @@ async function startLiveProcess(server: SpawnedServer, pool: string) {
     attacker,
     forged: { ...readyFields, base_url: `http://127.0.0.1:${await freePort()}` },
     /**
-     * Sends a heartbeat. Like the SDK, registers again if the server answers that it is unknown.
+     * Sends a heartbeat. Like the SDK, registers again if the server answers 404.
      */
     async beatOrRegister() {
       if ((await beat()).status === 404) await register();

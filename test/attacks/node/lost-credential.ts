@@ -76,7 +76,8 @@ export const lostCredentialAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      // It sends no heartbeat, because the server might store its time after the update below.
+      // The machine sends no heartbeat, because the server might store its time after the update
+      // below.
       const join_token = await createPoolWithToken(server, 'delayed');
       const machine = await startMachine(server.url, { join_token, name: 'delayed' });
       await loseCredential(server.database_url, machine);

@@ -57,7 +57,7 @@ export const node: Attacker = {
         ),
         ...test(
           'test/api/agents/agent-keys.test.ts',
-          'distrusts a key stored by an earlier version, and still trusts the key before it',
+          'treats a key stored by an earlier version as unproven, and still accepts the key before it',
         ),
       ],
     },
@@ -71,7 +71,7 @@ export const node: Attacker = {
       ),
     },
     {
-      says: 'After a restore, get the credential of a machine without its last proven key, with a signature that was made for something else, elsewhere, earlier or already used, or for a machine that uses a credential which the restored rows know.',
+      says: 'After a restore, get the credential of a machine without its last proven key, with a signature that was made for something else, elsewhere, earlier or already used, or for a machine that uses a credential which the restored rows contain.',
       shown_by: [
         ...attack('node/lost-credential')(
           'lost credential: asks with a copied credential, but without the key',
@@ -89,7 +89,7 @@ export const node: Attacker = {
         ),
         ...test(
           'test/api/agents/credential-reissue.test.ts',
-          'issues a credential to a machine that the restored rows know, once for each signature',
+          'issues a credential to a machine that has a restored row, once for each signature',
         ),
       ],
     },
