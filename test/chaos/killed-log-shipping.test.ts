@@ -44,8 +44,8 @@ const lockSql = `select pg_advisory_lock(${lock})`;
 const unlockSql = `select pg_advisory_unlock(${lock})`;
 
 /**
- * Prints numbered lines. Saves a number only after the line was written, so that the next run
- * continues with it after a kill.
+ * Prints numbered lines. Saves each number after its line was written, so that after a kill the
+ * next run continues with the following number.
  */
 const flood = `trap '' PIPE
 n=$(cat count 2>/dev/null || echo 0)

@@ -1,7 +1,7 @@
 /**
- * Kills the control plane with `kill -9` in each step of a cluster's provision and release, mostly
- * after a request took effect in Azure and before the response arrives. The next server adopts the
- * resources that exist in Azure and creates none twice.
+ * Kills the control plane with `kill -9` in the steps of a cluster's provision and release: after a
+ * request took effect in Azure but before its response arrives, or before the engine records the
+ * step. The next server adopts the resources that exist in Azure and creates none twice.
  */
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,7 +1,7 @@
 /**
  * A server on a restored backup observes: machines that came, went or changed hands since the
- * backup keep running, and are listed. It acts again when a person says so, and first quarantines
- * the machines that an unknown tenant may use.
+ * backup keep running, and are listed. When a person ends the restoration, the server quarantines
+ * the machines that an unknown tenant may use, and acts again.
  */
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,14 +19,15 @@ import { findTaggedProcesses, killProcessesIn } from '../support/tagged-processe
 import { until } from '../support/until.ts';
 
 const handedOver = 20;
-const since = 3;
+/** The number of machines that go after the backup, and of those that come. */
+const replacedCount = 3;
 
 let directory: string;
 let port: number;
 let server: SpawnedMain;
 const place = (name: string) => join(directory, name);
 
-/** The agents keep their address and the nodes their directories. */
+/** All servers use the same port and nodes directory, so running agents reach the next server. */
 const start = (data_dir: string, ...args: string[]) =>
   spawnMain([
     ...['--port', String(port), '--data-dir', place(data_dir), '--nodes-dir', place('nodes')],
@@ -69,9 +70,9 @@ it(`harms none of ${handedOver} machines that changed hands since the backup, an
   let client = await clientOf('data');
   const heartbeat = { interval_seconds: 1 };
   await declarePool(client, 'reused', { heartbeat, reuse: true, max_nodes: handedOver });
-  await declarePool(client, 'single', { heartbeat, max_nodes: 2 * since });
+  await declarePool(client, 'single', { heartbeat, max_nodes: 2 * replacedCount });
   const former = await allocateMany(client, 'reused', handedOver);
-  const leaving = await allocateMany(client, 'single', since);
+  const leaving = await allocateMany(client, 'single', replacedCount);
   const held = await waitForStatuses(client, former, 'active');
   const left = await waitForStatuses(client, leaving, 'active');
   const taken = await runBackupProgram('backup', '--data-dir', place('data'), '--to', place('backup'));
@@ -80,9 +81,9 @@ it(`harms none of ${handedOver} machines that changed hands since the backup, an
   // After the backup all machines of `reused` change hands, and those of `single` are replaced.
   for (const id of [...former, ...leaving]) await release(client, id);
   await waitForStatuses(client, [...former, ...leaving], 'released');
-  const latter = await allocateMany(client, 'reused', handedOver);
-  const arriving = await allocateMany(client, 'single', since);
-  const now_held = await waitForStatuses(client, latter, 'active');
+  const current = await allocateMany(client, 'reused', handedOver);
+  const arriving = await allocateMany(client, 'single', replacedCount);
+  const now_held = await waitForStatuses(client, current, 'active');
   const arrived = await waitForStatuses(client, arriving, 'active');
   expect(now_held.map(({ node_id }) => node_id).sort()).toEqual(held.map(({ node_id }) => node_id).sort());
   const { identity } = await client.call('health-get', { query: { nonce: 'restored-server-test' } });
@@ -109,8 +110,8 @@ it(`harms none of ${handedOver} machines that changed hands since the backup, an
       const { newest } = await client.call('restoration-get', {});
       const isComplete =
         found.get('changed_hands')?.length === handedOver &&
-        found.get('came')?.length === since &&
-        found.get('gone')?.length === since &&
+        found.get('came')?.length === replacedCount &&
+        found.get('gone')?.length === replacedCount &&
         !found.has('unconfirmed');
       return isComplete && newest?.inspected_at ? found : undefined;
     },
@@ -142,7 +143,7 @@ it(`harms none of ${handedOver} machines that changed hands since the backup, an
   const { quarantined } = await client.call('restoration-end', { body: { reason: 'compared', trust_free: true } });
   expect(quarantined).toBe(handedOver);
   expect((await client.call('restoration-get', {})).observing).toBe(false);
-  // The machines that came are residue, and those that went are noticed.
+  // The machines that came become residue, and the nodes of those that went fail.
   await until(
     'the machines that came to be residue',
     async () => {
@@ -162,7 +163,8 @@ it(`harms none of ${handedOver} machines that changed hands since the backup, an
     },
     { seconds: 180 },
   );
-  // Their recorded tenants have released them before; a second release must not reach the machines.
+  // The former tenants released these machines before the restore. Another release by such a tenant
+  // must not reach a machine, because it has a new tenant.
   await waitForStatuses(client, former, 'released');
   expect(await refusalOf(release(client, anyFormer))).toBe('action_illegal');
   expect(processes()).toEqual(running);

@@ -62,7 +62,7 @@ describe('SIGHUP', () => {
     expect(budgets).toMatchObject({ provision_seconds: 222 });
     expect(drift).toMatchObject({ every_seconds: 7 });
     expect(postmasterPid()).toBe(pid);
-    // The text for people is not among the lines of the log.
+    // Standard output has only lines of the log. The text for people goes to standard error.
     for (const line of server.stdout().trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('message');
   });
 

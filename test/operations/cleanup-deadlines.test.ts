@@ -170,7 +170,7 @@ test('a release whose operation ended names the error of the operation', async (
   });
 });
 
-/** Stops the machine with these answers, and decides after the last of them. */
+/** Runs the step `stop` while the driver gives these answers, and decides after the last one. */
 async function decideAfter(run: Run, answers: DriverOutcome[]) {
   const remaining = [...answers];
   let verdict: Awaited<ReturnType<typeof decideRelease>>;

@@ -8,7 +8,7 @@
  * The test covers every operation in src/operations/registry.ts. In every situation of
  * support/situations.ts it requests every allowed action. The resulting operations first run
  * without faults, which records their steps; then each step runs with each fault. If no situation
- * and request lead to a new operation, the second test fails: add a situation or a request there.
+ * and request lead to a new operation, the second test fails: add one to that file.
  *
  * Machines, agents and time are simulated (support/upstream.ts, support/agents.ts). The store, the
  * transitions, the rules, the operations and their execution are real.

@@ -147,7 +147,8 @@ test(`serves on after ${size.failovers} failovers to a standby that lags by ${la
     `${size.failovers} failovers; ${mustLive.size} machines, of which ${lostMachines} were lost with their rows`,
   );
 
-  // Verdicts wait after a failover. One on a machine that really dies shows that they are back.
+  // Verdicts wait after a failover. A verdict on a machine that really dies shows that the rules
+  // judge silence again.
   const dying = agents.at(-1) as LightAgent;
   fleets[1]?.die(dying);
   const readAll = () => readVerdicts(postgres.primaryUrl());

@@ -14,7 +14,7 @@ import { until } from '../support/until.ts';
 import { type Moto, startMoto } from './support/moto.ts';
 import { share, withOutsider } from './support/outsider.ts';
 
-/** An image that moto knows. moto runs no software, so the machine never registers. */
+/** An image in moto's catalogue. moto runs no software, so the machine never registers. */
 const image_id = 'ami-12c6146b';
 const killMoments = ['the operation runs', 'the machine is launched'] as const;
 const rounds = share(1, 3);

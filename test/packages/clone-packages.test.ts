@@ -18,7 +18,7 @@ const run = promisify(execFile);
 const maxMegabytes = 350;
 const block = 4096;
 
-/** Adds up what `du` would. The lock file lists nested packages themselves. */
+/** Adds up what `du` would, without nested packages, which the lock file lists separately. */
 function sizeOf(directory: string, unread: ReadonlySet<string>): number {
   return readdirSync(directory, { withFileTypes: true }).reduce((sum, entry) => {
     const path = join(directory, entry.name);
@@ -48,7 +48,7 @@ const files = { 'index.js': '', 'index.d.ts': '', 'index.js.map': '' };
 let clone: string;
 let registry: SmallRegistry;
 let env: NodeJS.ProcessEnv;
-/** Whether the packages of before were there while npm downloaded others. */
+/** For each download of npm, whether the installed packages were usable meanwhile. */
 let wasInstalled: boolean[];
 
 const inClone = (...path: string[]) => join(clone, ...path);
@@ -65,8 +65,8 @@ const npm = (directory: string, args: string[], cache = env.npm_config_cache) =>
   run('npm', [...args, '--ignore-scripts'], { cwd: directory, env: { ...env, npm_config_cache: cache } });
 
 /**
- * Publishes this version and locks it. Another person does so, with another cache: the cache of the
- * clone does not list the version. npm would also update its record beside the lock file.
+ * Publishes this version and locks it, in another directory and with another cache. In the clone,
+ * npm would add the version to the cache and update its record of the installed packages.
  */
 async function requireServer(version: string): Promise<void> {
   await registry.publish(version);
@@ -143,7 +143,7 @@ test('declarations are restored if npm itself added the development packages', a
   expect(has('server/index.d.ts')).toBe(true);
 });
 
-test('a failed installation keeps the packages of before', async () => {
+test('a failed installation keeps the packages that were installed before', async () => {
   await setUp();
   await requireServer('2.0.0');
   await writeFile(inClone('.npmrc'), 'registry=http://127.0.0.1:9/\nfetch-retries=0\n');

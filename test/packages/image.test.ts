@@ -1,7 +1,7 @@
 /**
  * The image of a release, built, loaded into another store, and run as an operator would: without
- * root, on a read-only root filesystem, with either database. It is replaced by the next version,
- * and that one by this version again.
+ * root, on a read-only root filesystem, with either database. The next version replaces it, and is
+ * rolled back.
  */
 import { existsSync } from 'node:fs';
 import { chown, stat, writeFile } from 'node:fs/promises';

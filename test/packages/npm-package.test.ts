@@ -70,7 +70,7 @@ function npmEnvironment(): NodeJS.ProcessEnv {
 
 /**
  * Set-up has downloaded the pinned packages, so npm takes them from its cache. Newer versions of
- * npm run no install scripts; the option keeps older ones from it.
+ * npm run no install scripts; `--ignore-scripts` keeps older versions from running them.
  */
 async function install(file: string): Promise<void> {
   const options = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];

@@ -1,6 +1,6 @@
 /**
- * A release empties its folder without deleting anything that is not of a release, and fails if an
- * artefact that it must build is impossible.
+ * A release deletes only the files of an earlier release from its folder, and fails if an artefact
+ * that it must build is impossible.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';

@@ -35,7 +35,7 @@ export function spawnBackupProgram(variables: Record<string, string>, ...words: 
   return spawnProgram([...words, '--json'], { program, env });
 }
 
-/** With these variables of the environment. */
+/** Runs the program with these variables of the environment. */
 export async function runBackupProgramWith(variables: Record<string, string>, ...words: string[]): Promise<BackupRun> {
   const run = spawnBackupProgram(variables, ...words);
   let peak_bytes = 0;

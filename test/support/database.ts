@@ -1,5 +1,5 @@
 /**
- * Creates the databases of tests. To clone the migrated template (run/template.ts) takes tens of
+ * Creates the databases of tests. Cloning the migrated template (run/template.ts) takes tens of
  * milliseconds.
  */
 import { randomBytes } from 'node:crypto';

@@ -1,14 +1,14 @@
 /**
  * Finds a free port, for a server that must be restarted at the same address or for an address that
- * must not answer. The system gives outgoing connections a port of its own range, and could give
- * away the port of a server that restarts, so this searches below that range.
+ * must not answer. The kernel takes the ports of outgoing connections from the ephemeral range, and
+ * could take the port of a server that restarts, so `freePort` searches below that range.
  */
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 
-const ownRange = '/proc/sys/net/ipv4/ip_local_port_range';
+const ephemeralRange = '/proc/sys/net/ipv4/ip_local_port_range';
 const firstPort = 10_000;
 const maxTries = 100;
 
@@ -27,10 +27,10 @@ async function isFree(port: number): Promise<boolean> {
 }
 
 export async function freePort(): Promise<number> {
-  const firstOwnPort = Number.parseInt(readFileSync(ownRange, 'utf8'), 10);
+  const firstEphemeralPort = Number.parseInt(readFileSync(ephemeralRange, 'utf8'), 10);
   for (let tries = 0; tries < maxTries; tries++) {
-    const port = randomInt(firstPort, Math.max(firstPort + 1_000, firstOwnPort));
+    const port = randomInt(firstPort, Math.max(firstPort + 1_000, firstEphemeralPort));
     if (await isFree(port)) return port;
   }
-  throw new Error(`no free port from ${firstPort} to ${firstOwnPort}`);
+  throw new Error(`no free port from ${firstPort} to ${firstEphemeralPort}`);
 }

@@ -30,8 +30,8 @@ function signalIfAlive(pid: number, name: NodeJS.Signals): void {
 }
 
 /**
- * Signals the postmaster first, so that it starts no child that misses the signal. One that is to
- * be killed is stopped first, because the children of a dead process cannot be listed.
+ * Signals the postmaster first, so that it starts no child that misses the signal. For SIGKILL the
+ * postmaster is first only stopped, because the children of a dead process cannot be listed.
  */
 export async function signalPostgres(pid: number, name: NodeJS.Signals): Promise<void> {
   process.kill(pid, name === 'SIGKILL' ? 'SIGSTOP' : name);

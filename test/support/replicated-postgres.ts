@@ -50,7 +50,7 @@ export interface ReplicatedPostgres {
   url: string;
   /** Lists both servers. A new standby gets the port of the former primary. */
   urlOfBoth: string;
-  /** Connects to the primary without the address. */
+  /** Connects to the primary directly, not through the address that follows it. */
   primaryUrl(): string;
   addStandby(): Promise<void>;
   /** Waits until the standby has every commit that was made before this call. */

@@ -122,7 +122,7 @@ export const listTableNames = (url: string): Promise<string[]> =>
 
 export interface StoredEra {
   era: string;
-  /** Of the fact that marks it; null for the first era. */
+  /** The field `sign` of the fact that records the era; null for the first era. */
   sign: string | null;
 }
 

@@ -125,7 +125,10 @@ export async function readReasonsToWait(url: string, { node_id, diedMs }: LightA
 const wasSilent = ({ sentMs }: LightAgent, { atMs, stale_seconds }: Verdict): boolean =>
   stale_seconds !== null && !sentMs.some((ms) => ms < atMs && ms > atMs - 1000 * stale_seconds);
 
-/** Sorts verdicts into those with a real cause, by node, and those without. */
+/**
+ * Sorts verdicts into those with a real cause, by node, and those without. Skips further verdicts on
+ * a dead machine.
+ */
 export function judgeVerdicts(verdicts: readonly Verdict[], agents: readonly LightAgent[]) {
   const real = new Map<string, Verdict>();
   const falseVerdicts: string[] = [];

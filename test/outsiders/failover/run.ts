@@ -65,7 +65,7 @@ interface Recovery {
   allContinued: number;
   /** When every operation had changed a step. Most steps wait for a machine. */
   allSteps: number;
-  /** The steps of the last of them. */
+  /** The steps, at the promotion, of the operation that was the last to change a step. */
   lastSteps: string;
 }
 

@@ -37,7 +37,10 @@ export interface CallLog {
   mismatches: string[];
 }
 
-/** True for the answers of a server that is starting, stopping, or already serving this request. */
+/**
+ * True for the answers of a server that is starting, stopping, overloaded or already serving this
+ * request, and for a refusal by a rate limit.
+ */
 const isRetryable = (error: RequestRefused) =>
   error.problem.status === 503 || ['idempotency_in_progress', 'rate_limited'].includes(error.problem.code);
 const maxAnswerMs = 180_000;

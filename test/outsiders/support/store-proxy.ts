@@ -26,7 +26,7 @@ export async function startStoreProxy(target: string): Promise<StoreProxy> {
     noteHeld();
   });
   function forward(request: IncomingMessage, response: ServerResponse): void {
-    // The sender may have ended meanwhile.
+    // The sender may have closed its connection while the request was held.
     if (request.destroyed) return;
     const { method, headers, url = '/' } = request;
     const forwarded = forwardRequest(new URL(url, target), { method, headers }, (answer) => {

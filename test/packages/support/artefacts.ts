@@ -22,13 +22,13 @@ const imageNameOf = (release: string) => `localhost/slipway:${release}`;
 
 export const files = filesOf(version);
 export const imageName = imageNameOf(version);
-/** The version that `next-sources.ts` makes. */
+/** The version that `next-release.ts` builds. */
 const nextVersion = version.replace(/^(\d+)\.(\d+)\..*$/, (_, major, minor) => `${major}.${Number(minor) + 1}.0`);
 export const next = { version: nextVersion, files: filesOf(nextVersion), imageName: imageNameOf(nextVersion) };
 /** The folder inside the self-contained archive. */
 export const wholeFolder = files.whole.replace('.tar.gz', '');
 
-/** A folder that every account may enter, because PostgreSQL runs as another one under root. */
+/** A folder that every account may enter. Under root, PostgreSQL runs as another user. */
 export async function newFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'slipway-packages-'));
   await chmod(folder, 0o755);

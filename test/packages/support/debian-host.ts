@@ -14,7 +14,7 @@ const rights = ['--systemd=always', '--cap-add=SYS_ADMIN', '--security-opt=secco
 
 const debian = findOutsider('debian-root');
 
-/** Says why this host cannot run one, or null. */
+/** Returns why this host cannot run the minimal Debian, or null if it can. */
 export function debianHostObstacle(): string | null {
   if (process.getuid?.() !== 0) return 'this test needs root';
   return imageObstacle() ?? ('missing' in debian ? debian.missing : null);

@@ -90,7 +90,7 @@ export async function startInstalled(launcher: Launcher, args: string[] = []): P
   };
 }
 
-/** Runs the installed command line against a server and returns its output. */
+/** Runs a command of the installed Slipway and returns its standard output. */
 export async function runInstalled({ program, env, folder, account }: Launcher, args: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(program, args, { cwd: folder, env, timeout: 90_000, ...account });
   return stdout;

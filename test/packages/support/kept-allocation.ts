@@ -51,7 +51,7 @@ export const upgradeReport = {
   rollback: { possible: true },
 };
 
-/** The output of that command of this version, after the next one has migrated the database. */
+/** The output of this version's command, after the next version has migrated the database. */
 export const rollbackReport = {
   verdict: 'ready',
   schema: { database: nextSchema, program: knownSchema },

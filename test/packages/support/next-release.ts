@@ -32,7 +32,7 @@ const nextStep = `  '${nextName}': { step: 'expand', effects: [...blocksAll('cat
 async function writeNextSources(folder: string): Promise<void> {
   for (const name of sourceNames) await cp(join(root, name), join(folder, name), { recursive: true });
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
-  // npm compares the numbers of the two files. The first in each is that of Slipway.
+  // npm compares the versions in the two files. The first version in package.json is Slipway's.
   await edit(join(folder, 'package.json'), (text) =>
     text.replace(/"version": "[^"]+"/, `"version": "${next.version}"`),
   );

@@ -1,4 +1,4 @@
-/** Podman with images, containers and volumes of its own, which end with the test file. */
+/** Podman with images, containers and volumes of its own, which `close` deletes. */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

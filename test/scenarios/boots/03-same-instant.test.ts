@@ -64,8 +64,8 @@ async function createNodes(context: ScenarioContext, count: number): Promise<Cre
 
 /**
  * Deadlines written directly to the table notify no replica, so the rule might run only after all
- * of them. An announced short deadline makes both replicas run the rule, and then they know when
- * the next is due.
+ * of them. An announced short deadline makes both replicas run the rule, and each run schedules the
+ * next one for the next deadline.
  */
 const wakeRule = (context: ScenarioContext) => createNode(context, { provision_timeout_seconds: 1 });
 

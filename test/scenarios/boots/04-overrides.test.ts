@@ -17,7 +17,7 @@ import {
 import { changesOf, externalPool, localPool, waitForNode } from '../support/machines.ts';
 import { type ScenarioContext, scenario, withDeciders, withoutSweep } from '../support/scenario.ts';
 
-/** Those of server, class and pool are the usual 720, 1800 and 1200 s, sped up 600 times. */
+/** The budgets of server, class and pool are the usual 720, 1800 and 1200 s, sped up 600 times. */
 const default_seconds = 1.2;
 const class_seconds = 3;
 const pool_seconds = 2;

@@ -39,7 +39,7 @@ vi.mock(import('../../../src/store/agents/register.ts'), async (original) => {
 const provision_seconds = 30;
 /** For a machine whose record never comes. */
 const hopeless_seconds = 4;
-/** Replies carry the time in whole seconds, so the agent knows its deadline to half a second. */
+/** Replies carry the time in whole seconds, so the agent's deadline may be off by half a second. */
 const clock_error_seconds = 0.5;
 
 interface Unrecorded {

@@ -79,8 +79,8 @@ scenario({
     const newerNode = await startSdkNode(sdkVersions.says_ready, 'newer', protocolUrl, port);
     try {
       const { node_id } = first;
-      // At the same address it counts as a restart. It becomes another instance if the killed
-      // process already counted as silent.
+      // A process that starts at the same address counts as a restart of the node, or as a new
+      // instance if the killed process already counted as silent.
       await context.waitFor('the restart to be recorded', async () => {
         const { restarts, node_instance_id } = await nodeOf(context, node_id);
         return restarts > 0 || node_instance_id !== first.node_instance_id;

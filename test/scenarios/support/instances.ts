@@ -41,7 +41,7 @@ export async function expectFenced(
   const logRequest = { ...ownCredential, raw: lines, headers: { 'content-type': 'application/x-ndjson' } };
   const beat = () => callRoute(url, 'agent-heartbeat', { body: { status: 'ready' } }, ownCredential);
   const answers = [
-    // A replica learns of a fence from the evidence, a moment after the commit.
+    // A replica reads a fence from the evidence, a moment after the commit.
     await context.waitFor('the replica to refuse the instance', async () => {
       const answer = await beat();
       return answer.status === 200 ? undefined : answer;

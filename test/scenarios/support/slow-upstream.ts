@@ -49,7 +49,7 @@ export function slowUpstream(): SlowUpstream {
       return { ...retrySoon, message: 'upstream state: Creating', parts };
     },
     async abort(target) {
-      // An abort is a request of its own, which the caller must remember in its state.
+      // An abort is a request of its own. The caller must keep the id of the request in its state.
       const isUnderWay = upstream.state === 'creating' || upstream.state === 'aborting';
       if (isUnderWay && target.state.abort_request === undefined) {
         upstream.state = 'aborting';

@@ -18,7 +18,7 @@ export interface Load {
   allocation_ids: readonly string[];
   /** Calls that a client repeated, by the reason. */
   repeated: ReadonlyMap<string, number>;
-  /** How often the stream reported each of these facts of an allocation. */
+  /** How often the stream reported facts of this kind about the allocation. */
   streamed(allocation_id: string, kind: string): number;
   reconnects(): number;
   /** Resolves when each client has allocated and released once more from the beginning. */

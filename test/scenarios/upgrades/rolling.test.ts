@@ -34,7 +34,10 @@ const minCalls = { agent: 10, client: 10 } as const;
 const newVersion = lastVersionInWindow();
 const oldAgentVersion = releases.find(({ version }) => !isBeforeWindow(version, newVersion))?.version ?? '';
 
-/** They change the tables that every call and heartbeat uses, while the older version serves. */
+/**
+ * These migrations change the tables that every call and heartbeat uses, while the older version
+ * serves.
+ */
 const migrations: NextMigrations = {
   '9001-next-columns.sql': {
     sql: `

@@ -1,6 +1,6 @@
 /**
- * The fake ARM server's long-running operations. It signs the polling URLs that it issues, and
- * answers polls only at these URLs.
+ * The long-running operations of the fake ARM. The server signs the polling URLs that it issues,
+ * and answers polls only at these URLs.
  */
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { moment } from '../../../src/base/clock.ts';

@@ -178,7 +178,7 @@ const onlyTransitions: Rule = {
   ],
 };
 
-/** Their result says whether the status changed; a refused transition changes nothing. */
+/** Functions whose result says whether the status changed; a refused transition changes nothing. */
 const statusChanges = ['transition', 'moveAllocations'];
 
 function ignoresAnOutcome(source: SourceFile): string[] {
@@ -212,12 +212,12 @@ const outcomesAreRead: Rule = {
   ],
 };
 
-const knowsTheOrder = ['src/store/evidence/commit-order.ts', 'src/store/evidence/eras.ts'];
+const mayCompareTransactionIds = ['src/store/evidence/commit-order.ts', 'src/store/evidence/eras.ts'];
 
 const oneCommitOrder: Rule = {
-  name: 'only commit-order.ts knows which facts are settled',
+  name: 'only commit-order.ts and eras.ts compare transaction ids',
   check: eachFile(
-    (path) => isServerProduct(path) && !knowsTheOrder.includes(path),
+    (path) => isServerProduct(path) && !mayCompareTransactionIds.includes(path),
     (source) =>
       stringsOf(source)
         .filter((text) => /pg_(current_)?snapshot|evidence_(settled_below|position|era)\b/.test(text))

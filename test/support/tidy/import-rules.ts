@@ -79,7 +79,7 @@ function wrongImports(source: SourceFile): string[] {
   if (!allowed) return [`is in "${folder}", which has no line in the import table (test/support/tidy/import-rules.ts)`];
   return importsOf(source)
     .filter((each) => each.own && forbidden(folder, allowed, each))
-    .map(({ target }) => `imports ${target}, which "${folder}" must not know`);
+    .map(({ target }) => `imports ${target}, which "${folder}" must not import`);
 }
 
 const importDirection: Rule = {

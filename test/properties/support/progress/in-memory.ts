@@ -88,8 +88,8 @@ export function runInMemory({ plan, events }: History): void {
       facts.retry_at = retry ? moment(nowMs + 20_000) : null;
       savePercent();
     },
-    // The new process does not know the percentage that was shown. A clock behind the last shown
-    // time could make the percentage fall, so the clock of the new process is not behind it.
+    // The new process starts without the percentage that was shown. A clock behind the last shown
+    // time could make the percentage fall, so the clock of the new process is not behind that time.
     'a server restarts': () => {
       nowMs = Math.max(nowMs, latestMs);
       floor = createPercentFloor();
