@@ -19,7 +19,7 @@ export default defineConfig({
     outDir: fileURLToPath(new URL('../dist/console', import.meta.url)),
     emptyOutDir: true,
     target: 'es2022',
-    // Inlined fonts and images would count as script and could not be cached separately.
+    // Inlined fonts and images would make the scripts larger and could not be cached separately.
     assetsInlineLimit: 0,
     rolldownOptions: {
       output: {

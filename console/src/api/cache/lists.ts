@@ -1,6 +1,6 @@
 /**
- * Reads lists page by page, newest first, and replays the live changes that arrived during the
- * request.
+ * Reads lists page by page, newest first, and single items. Replays the live changes that arrived
+ * during the request.
  */
 import type { Page } from '../../../../src/contract/primitives.ts';
 import { journal, type Topic, type ValueOf } from './journal.ts';

@@ -1,4 +1,7 @@
-/** Reads and creates tokens, and reads the server's settings; only for admins. */
+/**
+ * Reads, creates and revokes tokens, for admins, and reads the server's settings, for operators of
+ * the whole fleet.
+ */
 import { queryOptions } from '@tanstack/react-query';
 import { keys } from '../cache/keys.ts';
 import { act, type BodyOf, call } from '../client.ts';

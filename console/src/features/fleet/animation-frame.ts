@@ -1,4 +1,4 @@
-/** Shares one animation frame between all canvases, and requests it only after a change. */
+/** Shares one animation frame between all canvases. Nothing is drawn until a frame is requested. */
 import { useEffect, useRef } from 'react';
 
 const painters = new Set<() => void>();

@@ -18,7 +18,7 @@ export function PartChips({ parts }: { parts: ProgressPart[] }) {
   return (
     <ul className={styles.chips} aria-label="Parts">
       {parts.map((part) => {
-        // A newer server may send a tone that this console does not know.
+        // A newer server may send a tone that is not in the table.
         const Icon = icons[part.tone] ?? IconCircleDashed;
         return (
           <li
