@@ -14,8 +14,8 @@ const daySeconds = 24 * 3600;
 export const days = 100;
 
 /**
- * Every node has the same number of facts, however large the store is. Only `busyNode` has far
- * more.
+ * Nodes have the same number of facts, however large the store is. The facts of every hundredth
+ * node belong to `busyNode` instead.
  */
 export const nodeOf = (i: number) => `node_${String(i).padStart(20, '0')}`;
 export const busyNode = 'node_talkative';

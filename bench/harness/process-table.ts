@@ -1,7 +1,7 @@
 /** Reads the processes of this machine from /proc. Processes may end while they are being read. */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Returns the fallback if the file cannot be read, as after its process has ended. */
+/** Returns the fallback if the file cannot be read, for example after its process has ended. */
 export function readOr(path: string, fallback: string): string {
   try {
     return readFileSync(path, 'utf8');

@@ -1,6 +1,6 @@
 /**
  * Measures the effect of hostile callers on an honest tenant. A machine, a tenant and a caller
- * without credentials send every kind of request at full speed to a server with its embedded
+ * without credentials send many kinds of requests at full speed to a server with its embedded
  * database. Compares the growth of the database with the most that the limits allow, and the
  * latency of the honest tenant with its latency in quiet times before and after the attack.
  */
@@ -151,8 +151,8 @@ try {
   await Promise.all([enrol('first'), enrol('second', hostilePool)]);
   const honest = await createTenant('good', pool);
   const hostile = await createTenant('hostile', hostilePool);
-  // The hostile machine registers after the honest tenant has its machine, so that the tenant does
-  // not get the hostile one.
+  // The hostile machine registers only now, so that the honest tenant's allocation above, whose
+  // machine `probe` reads, cannot get it.
   const hostileMachine = await enrol('hostile-machine');
   for (let index = 0; index < freeMachines; index++) await enrol(`free-${index}`);
 

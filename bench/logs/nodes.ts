@@ -15,7 +15,7 @@ export interface WritingNode {
   node_id: string;
   node_instance_id: string;
   credential: string;
-  /** The number of the last line it wrote. */
+  /** The number of the last line that the node wrote. */
   seq: number;
 }
 

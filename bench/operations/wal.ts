@@ -25,7 +25,7 @@ export interface DatabaseUse {
   written_commits: number;
   /** WAL without full pages. */
   wal_bytes: number;
-  /** Pages that were logged in full, because the change was their first after the checkpoint. */
+  /** Bytes of the pages that were logged in full, at their first change after the checkpoint. */
   page_bytes: number;
   /** Sorted, the most bytes first. A change is counted without the header of its commit. */
   tables: { name: string; records: number; bytes: number }[];
