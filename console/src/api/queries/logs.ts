@@ -31,7 +31,7 @@ interface Log {
   /** The cursor of the next line. */
   cursor: string | undefined;
   loaded: boolean;
-  /** The search has not reached the oldest lines yet. */
+  /** Whether older lines are still being read. */
   searching: boolean;
   error: unknown;
 }

@@ -221,8 +221,8 @@ function FailingFor({ allocation }: { allocation: Allocation }) {
 }
 
 /**
- * Explains a machine, so that its row says the same as its page. The stream says when to read it
- * again.
+ * Reads the explanation of a machine, so that its row says the same as its page. The stream
+ * invalidates the explanation, so it is not polled here.
  */
 function useExplanation(concern: Concern) {
   const node = concern.kind === 'node' ? concern.node : null;
