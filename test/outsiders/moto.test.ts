@@ -30,7 +30,7 @@ withOutsider('moto', (outsider) => {
   const startedServers: SpawnedServer[] = [];
   const serverEnv: Record<string, string> = { ...accountSecrets };
 
-  /** Starts a server, after the first one on the same database and port. */
+  /** Starts a server. Every later server uses the database and the port of the first. */
   const startServer = async () => {
     server = await spawnServer({
       env: serverEnv,

@@ -1,4 +1,4 @@
-/** PgBouncer before PostgreSQL: session mode works, the other modes are refused at startup. */
+/** PgBouncer in front of PostgreSQL: session mode works, other modes are refused at startup. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';

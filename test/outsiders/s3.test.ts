@@ -1,6 +1,6 @@
 /**
- * Backups in a bucket of moto, an imitation of S3. A proxy before it holds and cuts requests, so
- * that a backup is killed during its upload, and a download ends early.
+ * Backups in a bucket of moto, an imitation of S3. A proxy in front of moto holds and cuts
+ * requests, so that a backup is killed during its upload, and a download ends early.
  */
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -176,7 +176,7 @@ withOutsider('moto', (outsider) => {
     const [upload, ...others] = await listUploads();
     expect(others).toEqual([]);
 
-    // moto says that every upload began on this day.
+    // moto reports this time as the start of every upload.
     const beganMs = Date.parse('2010-11-10T20:48:33Z');
     for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
     const storage = await openStorage(place, moto.endpoint);

@@ -246,7 +246,7 @@ export async function replicatedPostgres(options: ReplicatedOptions = {}): Promi
       lagMs = 0;
       const data = join(directory, `data-${++copies}`);
       await copyPrimary(data);
-      // The last line counts.
+      // PostgreSQL uses the last line for a setting.
       if (replication)
         await appendFile(join(data, 'postgresql.auto.conf'), `primary_conninfo = '${sourceOn(replication.port)}'\n`);
       standby = await start(data, primary.port === ports[0] ? ports[1] : ports[0]);

@@ -1,4 +1,4 @@
-/** A worker that sends hostile requests, a few at a time, and ignores the answers. */
+/** A worker that sends hostile requests, a few at a time, and counts the answers by status. */
 import { request } from 'node:http';
 import { parentPort, workerData } from 'node:worker_threads';
 import { hostileBootReports, hostileJson, hostileYaml } from './hostile-input.ts';

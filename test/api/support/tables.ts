@@ -11,7 +11,7 @@ const changingTables = ['replicas', 'heartbeats', 'evidence', 'idempotency_keys'
 const refusalKinds = ['request.denied', 'beat.refused', 'registration.refused', 'action.refused', 'evidence.dropped'];
 
 export interface Tables {
-  /** A fingerprint of every table. */
+  /** Returns a fingerprint of every compared table. */
   snapshot(): Promise<Record<string, string>>;
   query<R extends object>(text: string, values?: unknown[]): Promise<R[]>;
   close(): Promise<void>;

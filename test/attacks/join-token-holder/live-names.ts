@@ -12,7 +12,7 @@ import type { Attack } from '../support/attack.ts';
 const poolOptions = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
 const readyFields = { lifecycle_status: 'ready' };
 const duplicatesFile = 'src/lifecycle/joins/duplicates.ts';
-/** A few more processes than the server remembers for one name. */
+/** A few more processes than the server stores for one name. */
 const manyProcesses = 20;
 
 async function startLiveProcess(server: SpawnedServer, pool: string) {

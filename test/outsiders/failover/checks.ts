@@ -99,7 +99,7 @@ export const readVerdicts = (url: string): Promise<Verdict[]> =>
        ) as operation
      from evidence
      where (kind = any($1) or (kind = 'node.quarantined' and actor is null))
-       -- A replica that is late with storing heartbeats holds its verdicts back and blames nobody.
+       -- Excludes the verdicts that a replica holds because it stores heartbeats late.
        and not (kind = 'node.held' and data ->> 'kind' = 'self-fault')
      order by xid, seq`,
     [verdictKinds],
@@ -126,8 +126,8 @@ const wasSilent = ({ sentMs }: LightAgent, { atMs, stale_seconds }: Verdict): bo
   stale_seconds !== null && !sentMs.some((ms) => ms < atMs && ms > atMs - 1000 * stale_seconds);
 
 /**
- * Sorts verdicts into those with a real cause, by node, and those without. Skips further verdicts on
- * a dead machine.
+ * Sorts verdicts into those with a real cause, by node, and those without. Skips further verdicts
+ * on a dead machine.
  */
 export function judgeVerdicts(verdicts: readonly Verdict[], agents: readonly LightAgent[]) {
   const real = new Map<string, Verdict>();
@@ -142,7 +142,7 @@ export function judgeVerdicts(verdicts: readonly Verdict[], agents: readonly Lig
   return { real, falseVerdicts };
 }
 
-/** A rare failure must explain itself, because it may not happen again. */
+/** Includes all known facts, because a rare failure may not happen again. */
 function describe({ kind, atMs, summary, node_id, operation }: Verdict, agent: LightAgent | undefined): string {
   const sent = agent?.sentMs.filter((ms) => Math.abs(ms - atMs) < 20_000).map((ms) => ((ms - atMs) / 1000).toFixed(1));
   const facts = [

@@ -34,7 +34,7 @@ export interface FailoverSize {
 
 /** The documented limit after the promotion. */
 const promisedSeconds = 10;
-/** A busy server counts a pause that is longer than the interval as a gap of its own. */
+/** Not shorter, because a busy server records a pause longer than the interval as an ingest gap. */
 const heartbeat = { interval_seconds: 2, stale_after_seconds: 6 };
 /** If the outage were not on record as a gap, every machine would look silent afterwards. */
 const outageSeconds = heartbeat.stale_after_seconds + 2;

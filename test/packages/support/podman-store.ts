@@ -13,7 +13,7 @@ export interface PodmanStore {
   env: Record<string, string>;
   /** Resolves to what podman printed on either stream. */
   podman(...args: string[]): Promise<string>;
-  /** Loads a compressed image. Podman 4.3 reads it only from gunzip. */
+  /** Loads a compressed image, decompressed by gunzip: Podman 4.3 cannot load it directly. */
   load(file: string): Promise<void>;
   close(): void;
 }

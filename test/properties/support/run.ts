@@ -88,8 +88,8 @@ const runSingleCommands = (context: CommandContext, chosen: ChosenCommand[]) =>
   });
 
 /**
- * Runs the commands of former instances. Nothing else runs meanwhile, so a former instance caused
- * any change of a node.
+ * Runs the commands of former instances. Nothing else runs meanwhile, so any change of a node was
+ * caused by a former instance.
  */
 async function runFormerCommands(context: CommandContext, chosen: ChosenCommand[]): Promise<Violation[]> {
   const formerTurns = chosen.filter(({ name }) => isFormerCommand(name));
