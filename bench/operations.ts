@@ -27,7 +27,7 @@ const options = readOptions(import.meta.url, {
 const { quick, rounds } = options;
 const count = quick ? 200 : 500;
 const nodes = 20_000;
-/** Rare enough that polling costs the database next to nothing. */
+/** Long enough that polling costs the database next to nothing. */
 const pollMs = 100;
 const pollOneMs = 5;
 const targetRate = 30;

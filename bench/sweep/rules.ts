@@ -79,8 +79,8 @@ export async function resetNodes(db: Queryable, rule: MeasuredRule, ids: NodeId[
       [ids, now, secondsLater(now, 3600)],
     );
   if (!rule.beats) await setLastSeen(db, ids, now);
-  // Remove the traces of earlier passes: a boot must not end twice, the brake must not count them,
-  // and there must be no gap.
+  // Remove the traces of earlier passes: a boot must not end twice, the brake must not count
+  // earlier verdicts, and there must be no gap.
   await db.query(`delete from boot_samples where ${ofNodes}`, [ids]);
   await db.query('delete from brake_tally');
   await db.query('delete from brake_holds');

@@ -97,7 +97,8 @@ async function addRuleFigures(fleets: Fleet[], rule: MeasuredRule, watch: Stopwa
 }
 
 /**
- * Prints each sweep that takes too much CPU time while no node is due, and the sum of all sweeps.
+ * Adds the times of each sweep that takes too much CPU time while no node is due, and of all sweeps
+ * together.
  */
 async function addTickFigures(fleet: Fleet, watch: Stopwatch): Promise<void> {
   const ticks = await measureTicks(fleet, { samples: rounds, stopwatch: watch });
