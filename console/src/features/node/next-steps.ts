@@ -51,8 +51,8 @@ export function nextStepsFor({ status, occupancy, verdict }: NodeState): NextSte
 const enrolStatuses: ReadonlySet<NodeStatus> = new Set(['failed', 'quarantined']);
 
 /**
- * The steps of the table that the server offers now, with `release` always among them, then every
- * other way out. `re-enroll` comes first if the first step is not available. A retry that the
+ * The steps of the table that the server offers now, and `release` if the table lists it, then
+ * every other way out. `re-enroll` comes first if the first step is not available. A retry that the
  * server puts last, because the machine failed repeatedly, comes last.
  */
 export function availableSteps<Name extends NodeActionName>(

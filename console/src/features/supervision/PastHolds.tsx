@@ -1,4 +1,4 @@
-/** Tables of past holds, and of gaps in which the control plane was down. */
+/** Tables of past holds, and of gaps in which the control plane stored no heartbeats. */
 import type { Brake } from '../../../../src/contract/supervision/supervision.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';

@@ -1,6 +1,6 @@
 /**
- * Shows the log of every instance of a node, even after the machine is gone. Follows new lines
- * until you scroll up.
+ * Shows the log of one or every instance of a node, even after the machine is gone. Scrolls to new
+ * lines unless you have scrolled up.
  */
 import { Button, Group, Select, Switch, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
