@@ -1,6 +1,6 @@
 /**
  * Writes the threat model into SECURITY.md: `bin/run scripts/generate-threat-model.ts`. A test
- * compares the page with its data.
+ * checks that the page is up to date.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

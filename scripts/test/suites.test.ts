@@ -67,7 +67,7 @@ test('keeps only the first lines of a long message, indented and without colours
   expect(firstLines('')).toBe('');
 });
 
-test('requires a suite for every place with tests', () => {
+test('requires every suite in a whole clone', () => {
   const root = fileURLToPath(new URL('../..', import.meta.url));
   const places = [
     ...[
