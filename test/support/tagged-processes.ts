@@ -62,7 +62,7 @@ const maxScansOfUntagged = 40;
 /**
  * Polls for agent processes, so that a short-lived second process of one instance is found too.
  * Reading the environment of every process would take a tenth of a CPU, so untagged processes are
- * skipped after a few scans.
+ * skipped after `maxScansOfUntagged` scans.
  */
 export function watchLaunches(installation_id: string, every_ms = 50): LaunchWatch {
   const seenPids = new Map<string, Set<number>>();

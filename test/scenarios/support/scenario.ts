@@ -49,7 +49,7 @@ export interface Scenario {
   counterTests: CounterTest[];
 }
 
-/** Rare enough for a busy machine, and shorter than a forbidden state would last. */
+/** Long enough to spare a busy machine, and shorter than a forbidden state would last. */
 const checkEveryMs = 250;
 
 const patientSeconds = 480;

@@ -73,8 +73,8 @@ export function managedClusterRoutes(subscription: FakeSubscription, faults: Arm
     groupToWriteInto(subscription, group);
     const { location, tags = {}, properties = {} } = jsonOf<WireBody>(request);
     if (!location) throw new Refusal(400, 'LocationRequired', 'The location property is required for this definition.');
-    const systemPool = properties.agentPoolProfiles?.some(({ mode }) => mode === 'System');
-    if (!systemPool) {
+    const hasSystemPool = properties.agentPoolProfiles?.some(({ mode }) => mode === 'System');
+    if (!hasSystemPool) {
       throw new Refusal(400, 'InvalidParameter', 'Must define at least one agent pool with mode System.');
     }
     const existing = subscription.cluster(group, name);

@@ -17,7 +17,7 @@ const token_seconds = 3599;
 
 export interface TokenEndpoint {
   routes: Route[];
-  /** Refuses a missing or unknown token. */
+  /** Refuses a missing, unknown or expired token. */
   admit(authorization: string | undefined): void;
   /** Invalidates every token issued so far. */
   revokeAll(): void;

@@ -1,7 +1,7 @@
 /** Rules about the wording of comments, and about vague names. */
 import { eachFile, file, isCode, isGenerated, nodesOf, parse, type Rule, type SourceFile } from './source.ts';
 
-/** No rule of this file applies here, because `meant` is a field of the wire contract. */
+/** Exempt from all rules of this file, because they use `meant`, a field of the wire contract. */
 const exempt = [
   'src/api/routes/find.ts',
   'src/contract/fleet/find.ts',

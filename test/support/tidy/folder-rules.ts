@@ -1,4 +1,4 @@
-/** Rules about folders: small folders, a README for each folder of src, and links that work. */
+/** Rules about folders: small folders, READMEs in src, and links to files that exist. */
 import { posix } from 'node:path';
 import { eachFile, file, type Rule, type SourceFile, type Violation } from './source.ts';
 
