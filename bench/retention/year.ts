@@ -67,8 +67,8 @@ try {
   const allocationRows = await readAllocationRows(source);
   const db = await postgres.database('year');
 
-  // Virtual time ends at the present, because the database compares the age of evidence with its own
-  // clock and refuses to drop new evidence.
+  // Virtual time ends at the present, because the database compares the age of evidence with its
+  // own clock and refuses to drop new evidence.
   const end = now(systemClock);
   const clock = virtualClock(secondsLater(end, -days * daySeconds).getTime());
   const sealer = createSealer({ db, key_ring: memoryKeyRing(), installation: { installation_id: 'bench' } });
