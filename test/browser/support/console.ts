@@ -13,7 +13,7 @@ const maxWaitMs = 45_000;
 /** Popups of the address bar. Chromium keeps them as hidden pages, as costly as a console page. */
 const addressBarPopups = ['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'WebUIOmniboxFullPopup'];
 
-/** Playwright disables these. Chromium uses only the last list of features, so ours repeats them. */
+/** Playwright disables these. Chromium uses only the last feature list, so ours repeats them. */
 const disabledByPlaywright = [
   'AvoidUnnecessaryBeforeUnloadCheckSync',
   'DestroyProfileOnBrowserClose',
