@@ -1,7 +1,7 @@
 /**
- * The keys of the query cache. The live stream patches and invalidates cached queries by these
- * keys, so take every key from this table: a literal elsewhere could stop matching unnoticed. A key
- * named `all…` is the common prefix of several queries and matches all of them.
+ * The keys of the query cache, except that of the session. The live stream patches and invalidates
+ * queries by these keys, so take every key from this table: a literal elsewhere could stop matching
+ * unnoticed. A key named `all…` is the common prefix of several queries and matches all of them.
  */
 
 export type ListKind = 'nodes' | 'allocations' | 'operations';
