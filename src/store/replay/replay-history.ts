@@ -4,7 +4,6 @@
  */
 import { type Clock, moment, pause, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
-import { defaultBrakePolicy } from '../../lifecycle/brake/brake.ts';
 import type {
   DeadlineEvent,
   History,
@@ -32,7 +31,7 @@ export function toReplayPolicy(document: PoolDocument, environment: TransitionEn
     runtime_class: document.runtime_class ? environment.runtime_classes[document.runtime_class] : undefined,
     server: environment.budgets,
     heartbeat: document.heartbeat ?? {},
-    brake: { ...defaultBrakePolicy, ...document.brake },
+    brake: { ...environment.brake_policy, ...document.brake },
     external: document.driver === 'external',
   };
 }

@@ -2,7 +2,7 @@
 import { secondsLater } from '../../base/clock.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Held } from '../../contract/node.ts';
-import { type BrakePolicy, defaultBrakePolicy } from '../../lifecycle/brake/brake.ts';
+import type { BrakePolicy } from '../../lifecycle/brake/brake.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
@@ -174,7 +174,8 @@ export async function countPopulation(
 export interface BrakeState {
   /** Counts of the rule's recent verdicts. */
   recent: ScopeCount[];
-  policies: Map<string, BrakePolicy & { isObserveOnly: boolean }>;
+  /** What each pool sets itself; the settings of the server hold for the rest. */
+  policies: Map<string, Partial<BrakePolicy> & { isObserveOnly: boolean }>;
   holds: HoldRow[];
 }
 
@@ -209,7 +210,7 @@ export async function readBrakeState(db: Queryable, rule: string, since: Date, p
     policies: new Map(
       row?.policies?.map(({ name, brake, is_observe_only }) => [
         name,
-        { ...defaultBrakePolicy, ...brake, isObserveOnly: is_observe_only ?? false },
+        { ...brake, isObserveOnly: is_observe_only ?? false },
       ]),
     ),
     holds: row?.holds ? await readOpenHolds(db, rule) : [],

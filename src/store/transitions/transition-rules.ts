@@ -49,7 +49,7 @@ export interface TransitionEnvironment {
   /** Budgets from the server's configuration. */
   budgets: BudgetSettings;
   brake: BrakeSettings;
-  /** Applies to zones. A pool without its own policy has the default policy. */
+  /** Applies to zones, and to pools that do not set their own. */
   brake_policy: BrakePolicy;
   drift: DriftSettings;
   repeat_failure: RepeatFailureSettings;

@@ -63,6 +63,19 @@ test('decides on nodes that fail one by one until the threshold, then holds', as
   expect(held).toMatchObject({ rule: 'liveness', to: 'offline', kind: 'mass-failure' });
 });
 
+test('a pool without a brake of its own has the one of the server', async () => {
+  fixture.environment.brake_policy = { fraction: 0.6, min_nodes: 2 };
+  await fixture.declarePool('default');
+  await fixture.declarePool('own', { brake: { fraction: 0.9 } });
+  for (const pool of ['default', 'own']) {
+    await fixture.addNodes({ pool, count: 3 });
+    const beating = await fixture.addNodes({ pool, count: 1 });
+    await fixture.beat(beating, fixture.at(silentAt));
+  }
+  expect(await runPass(silentAt)).toBe(3);
+  expect(await readHolds()).toMatchObject([{ scope: 'pool', name: 'default' }]);
+});
+
 test('a hold lasts its full time, then releases two nodes a minute, each when announced', async () => {
   await fixture.declarePool('p');
   const ids = await fixture.addNodes({ pool: 'p', count: 40 });

@@ -140,7 +140,7 @@ async function decideScopes(
       // down with every verdict.
       population: currentHold?.population ?? Number.POSITIVE_INFINITY,
     };
-    return [{ scope, policy: own ?? environment.brake_policy, currentHold, counts }];
+    return [{ scope, policy: { ...environment.brake_policy, ...own }, currentHold, counts }];
   });
   await fillPopulations(tx, states, nodeRules[rule]);
   const decisions = new Map<string, ScopeDecision>();
