@@ -123,7 +123,11 @@ describe('the metric table', () => {
       database: async () => ({ ok: true, state: 'ok', detail: null }),
       overload: () => ({
         ...{ loop_lag_ms: 1, behind_ms: 1, beats_per_second: 1, beat_rate: 1, ...noShortage },
-        ...{ shedding: { reads: true, beats: false, work: false, stretch: 1 }, beats: 1, beats_shed: 1 },
+        ...{
+          shedding: { reads: true, beats: false, work: false, changes: false, stretch: 1 },
+          beats: 1,
+          beats_shed: 1,
+        },
         ...{ reads_shed: 1, work_refused: 1 },
       }),
     });

@@ -49,7 +49,7 @@ const replicaFigures = {
   database: async () => ({ ok: true, state: 'ok', detail: null }) as const,
   overload: () => ({
     ...{ loop_lag_ms: 20, behind_ms: 9_000, beats_per_second: 40, beat_rate: 5_000, ...noShortage },
-    ...{ shedding: { reads: true, beats: false, work: false, stretch: 1 }, beats: 99, beats_shed: 3 },
+    ...{ shedding: { reads: true, beats: false, work: false, changes: false, stretch: 1 }, beats: 99, beats_shed: 3 },
     ...{ reads_shed: 2, work_refused: 4 },
   }),
 };

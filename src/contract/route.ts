@@ -49,7 +49,10 @@ export interface RouteDeclaration {
    * idempotency key.
    */
   reads_only?: boolean;
-  /** Starts something, or holds memory or a connection for long. Refused during a shortage. */
+  /**
+   * Starts something, or holds memory or a connection for long. Refused during a shortage, except a
+   * read if only disk space is short.
+   */
   new_work?: boolean;
   /**
    * A person may make this change after a restore, while the server only observes. Other changes

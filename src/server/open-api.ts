@@ -23,6 +23,7 @@ import { shortage } from '../lifecycle/limits/overload.ts';
 import { createAgentSessions } from '../store/agents/sessions/agent-sessions.ts';
 import { testWrite } from '../store/operations/write-test.ts';
 import { followSecrets } from '../store/rows/secrets/known-values.ts';
+import { watchDiskShortage } from './disk-shortage.ts';
 import type { Operating } from './open-operations.ts';
 import type { OpenedStore } from './open-store.ts';
 import { openWatch } from './open-watch.ts';
@@ -52,6 +53,18 @@ export async function openApi(opening: Opening, store: OpenedStore, operating: O
   const openFiles = createOpenFiles();
   const heap = watchHeap(clock);
   parts.defer(async () => heap.stop());
+  const { replica_id } = services.executor;
+  const readiness = createReadinessCheck({ ...store, testWrite: (onBegin) => testWrite(db, replica_id, onBegin) }, log);
+  const checkStore = readiness.check;
+  const diskShortage = watchDiskShortage({
+    clock,
+    database_dir: store.database_dir,
+    isDiskFull: readiness.isDiskFull,
+    testWrites: checkStore,
+    onError: onError('could not look for a shortage of disk space'),
+  });
+  parts.defer(async () => diskShortage.stop());
+  const readSpace = () => readDiskSpace(store.database_dir ?? opening.data_dir);
   const overload = watchOverload({
     clock,
     beats,
@@ -59,7 +72,12 @@ export async function openApi(opening: Opening, store: OpenedStore, operating: O
     shortage() {
       const heap_share = shareOf(heap.use());
       if (heap_share >= shortage.heap_share) heap.collectIfOld();
-      return { heap_share, files_share: shareOf(openFiles()), is_short_of_connections: db.isShortOfConnections() };
+      return {
+        heap_share,
+        files_share: shareOf(openFiles()),
+        is_short_of_connections: db.isShortOfConnections(),
+        is_short_of_disk: diskShortage.isShort(),
+      };
     },
     onChange: (message, strain) => log.warn({ ...strain }, message),
   });
@@ -81,15 +99,10 @@ export async function openApi(opening: Opening, store: OpenedStore, operating: O
     onPressure: (figures) =>
       log.warn(figures, 'too many connections; closing connections without a credential, and idle ones'),
   });
-  const { replica_id } = services.executor;
-  const checkStore = createReadinessCheck(
-    { ...store, testWrite: (onBegin) => testWrite(db, replica_id, onBegin) },
-    log,
-  );
   const tls = await openTlsFiles(settings);
   const api: ApiServices = {
     ...services,
-    ...openWatch(opening, store, operating, { checkStore, openFiles, heap, tls }),
+    ...openWatch(opening, store, operating, { checkStore, diskShortage, readSpace, openFiles, heap, tls }),
     log,
     settings: apiOptions,
     sessions,
@@ -131,7 +144,7 @@ export async function openApi(opening: Opening, store: OpenedStore, operating: O
       databaseConnections: () => watch.connections(),
       waitingForConnection: () => db.countWaiting(),
       tailLagMs: () => tail.lagMs(),
-      diskFreeBytes: async () => (await readDiskSpace(opening.data_dir))?.free_bytes ?? null,
+      diskFreeBytes: async () => (await readSpace())?.free_bytes ?? null,
       backups,
     }),
   };

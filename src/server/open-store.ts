@@ -82,5 +82,7 @@ export async function openStore({ settings, log, data_dir, parts, onError, redac
   db.whenEvidence(() => tail.nudge());
   await followTaskKeys(installation, tail, onError('the task keys could not be read; housekeeping reads them again'));
   const lost = Promise.race([tail.lost, restoration.began, ...(embedded ? [embedded.lost] : [])]);
-  return { owner_url, db, watch, clock, installation, tail, restoration, lost };
+  /** Null if the database is elsewhere. */
+  const database_dir = embedded?.clusterDir ?? null;
+  return { owner_url, database_dir, db, watch, clock, installation, tail, restoration, lost };
 }

@@ -22,7 +22,7 @@ test('answers a refused connection with unavailable and no address, and logs it 
   });
   const logged: string[] = [];
   const warn = ({ error }: { error: Error }) => void logged.push(error.message);
-  const check = createReadinessCheck({ db, watch, clock, testWrite: async () => {} }, { warn } as never);
+  const { check } = createReadinessCheck({ db, watch, clock, testWrite: async () => {} }, { warn } as never);
   const unavailable = { ok: false, state: 'unavailable', detail: 'connection failed' };
   expect(await check()).toEqual(unavailable);
   expect(await check()).toEqual(unavailable);
@@ -44,7 +44,7 @@ function openCheck(url: string) {
     writeTests++;
     return testWrite(db, 'rep_test' as ReplicaId, onBegin);
   };
-  const check = createReadinessCheck({ db, watch, clock: systemClock, testWrite: countedTestWrite }, {
+  const { check } = createReadinessCheck({ db, watch, clock: systemClock, testWrite: countedTestWrite }, {
     warn() {},
   } as never);
   return { db, check, writeTests: () => writeTests };
@@ -122,7 +122,7 @@ test('a write test that waits for a pool connection is not reported as a waiting
       fail = reject;
     });
   };
-  const check = createReadinessCheck({ db, watch, clock, testWrite: waiting }, { warn() {} } as never);
+  const { check } = createReadinessCheck({ db, watch, clock, testWrite: waiting }, { warn() {} } as never);
   const stateAfter = async (seconds: number) => {
     await clock.advance(seconds * 1_000);
     let state: string | undefined;

@@ -20,7 +20,7 @@ type Fault = Exclude<DatabaseState, 'ok' | 'slow'>;
 const faultDetails: Record<Fault, string> = {
   unavailable: 'connection failed',
   read_only: 'the database accepts no writes: it is a standby, or read-only',
-  disk_full: 'the disk of the database is full',
+  disk_full: 'the disk of the database is full; new work is refused',
   commit_waits: `a commit did not return within ${writeTimeoutMs / 1000} s: a synchronous standby may be missing`,
 };
 const notReady = (state: Fault, detail = faultDetails[state]): ReadinessCheck => ({ ok: false, state, detail });
@@ -66,11 +66,17 @@ function watchWrites(clock: Clock, testWrite: WriteTest, onFailure: (error: unkn
   };
 }
 
+export interface StoreReadiness {
+  check(): Promise<ReadinessCheck>;
+  /** Whether the last test of writes failed because the disk is full. */
+  isDiskFull(): boolean;
+}
+
 /** A replica is unready if its database is away or takes no writes, but not if it is slow. */
 export function createReadinessCheck(
   { db, watch, clock, testWrite }: Pick<OpenedStore, 'db' | 'watch'> & { clock: Clock; testWrite: WriteTest },
   log: Pick<Log, 'warn'>,
-): () => Promise<ReadinessCheck> {
+): StoreReadiness {
   let loggedMs = Number.NEGATIVE_INFINITY;
   // The error names hosts and ports and the answer is public, so the error is only logged.
   const logFailure = (error: unknown) => {
@@ -80,7 +86,7 @@ export function createReadinessCheck(
     log.warn({ error }, 'the readiness check could not use the database');
   };
   const writes = watchWrites(clock, testWrite, logFailure);
-  return async () => {
+  const check = async (): Promise<ReadinessCheck> => {
     const stopWaiting = new AbortController();
     const answer = db.query('select 1').then(
       () => 'answered' as const,
@@ -100,4 +106,5 @@ export function createReadinessCheck(
     if (outcome === 'answered') return { ok: true, state: 'ok', detail: null };
     return { ok: true, state: 'slow', detail: `no answer within ${slowAfterMs / 1000} s` };
   };
+  return { check, isDiskFull: () => writes.fault() === 'disk_full' };
 }

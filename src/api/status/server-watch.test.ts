@@ -21,6 +21,7 @@ function watchTestServer() {
         connections: null,
         is_short_of_connections: false,
         disk: null,
+        is_short_of_disk: false,
         growth: null,
         files: { ...files },
         heap: { used: 1, limit: 100 },

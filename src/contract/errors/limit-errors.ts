@@ -23,7 +23,7 @@ export const limitErrors = {
     title: 'Server short of resources',
     owner_layer: 'control_plane',
     cause:
-      'The server is short of memory, file descriptors or database connections, so it starts nothing new. Heartbeats and requests for a single item are still served.',
+      'The server is short of memory, file descriptors, database connections or disk space, so it starts nothing new. Heartbeats and requests for a single item are still served.',
     remedy:
       'Wait `retry_after_seconds`, then repeat. If it persists, `slipway status` names what is short and what to do.',
   },

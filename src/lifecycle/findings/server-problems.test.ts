@@ -20,6 +20,7 @@ const well: ServerFacts = {
   connections: { used: 50, limit: 97 },
   is_short_of_connections: false,
   disk: { free_bytes: 6e9, total_bytes: 1e12 },
+  is_short_of_disk: false,
   growth: { bytes_per_day: 6e9 / 7.1, bytes_per_node_day: 1e6, is_on_disk: true },
   files: { used: 100, limit: 1024 },
   heap: { used: 1e8, limit: 2e9 },
@@ -54,6 +55,16 @@ test.each<[string, Partial<ServerFacts>, string]>([
   ],
   ['disk_low', { growth: null, disk: { free_bytes: 4.9e9, total_bytes: 1e12 } }, '5 GiB of 931 GiB are free'],
   ['disk_low', { growth: null, disk: { free_bytes: 9e8, total_bytes: 1e10 } }, '858 MiB of 9 GiB are free'],
+  [
+    'disk_low',
+    { growth: null, disk: { free_bytes: 1e8, total_bytes: 1e10 }, is_short_of_disk: true },
+    '95 MiB of 9 GiB are free; new work is refused',
+  ],
+  [
+    'disk_full',
+    { database: { state: 'disk_full', detail: 'the disk of the database is full' }, is_short_of_disk: true },
+    'the disk of the database is full',
+  ],
   [
     'disk_filling',
     { growth: { bytes_per_day: 1.1e9, bytes_per_node_day: null, is_on_disk: true } },
@@ -145,7 +156,7 @@ test('gives the first backup one interval after it is due', () => {
 
 test('names only the database while it cannot be used', () => {
   const sweeps = [{ name: 'drift', every_seconds: 1, last_run_at: null, error: 'connection failed' }];
-  const database = { state: 'disk_full', detail: 'the disk of the database is full' };
+  const database = { state: 'read_only', detail: 'the database accepts no writes' };
   expect(codes({ database, sweeps, tail_lag_seconds: 100 })).toEqual(['database_unusable']);
 });
 

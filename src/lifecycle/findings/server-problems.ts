@@ -15,6 +15,8 @@ export interface ServerFacts {
   /** The database refuses further connections, and this replica has fewer than its maximum. */
   is_short_of_connections: boolean;
   disk: { free_bytes: number; total_bytes: number } | null;
+  /** The disk of the database has too little free space for new work. */
+  is_short_of_disk: boolean;
   growth: DatabaseGrowth | null;
   files: { used: number; limit: number } | null;
   heap: { used: number; limit: number };
@@ -65,8 +67,9 @@ export interface SweepFact {
 
 export type ServerProblem =
   | { code: 'database_unusable'; state: string; detail: string | null }
+  | { code: 'disk_full'; detail: string | null }
   | { code: 'connections_low'; used: number; limit: number; refused: boolean }
-  | { code: 'disk_low'; free_bytes: number; total_bytes: number }
+  | { code: 'disk_low'; free_bytes: number; total_bytes: number; refused: boolean }
   | { code: 'disk_filling'; days: number; bytes_per_day: number; free_bytes: number }
   | { code: 'files_low'; used: number; limit: number }
   | { code: 'memory_low'; used: number; limit: number }
@@ -128,12 +131,14 @@ export function findServerProblems(facts: ServerFacts): ServerProblem[] {
   const { at, database, connections, disk, files, heap, certificate, backup, tail_lag_seconds, clock_step } = facts;
   const problems: ServerProblem[] = [];
   const isUsable = database.state === 'ok' || database.state === 'slow';
-  if (!isUsable) problems.push({ code: 'database_unusable', ...database });
+  const isFull = database.state === 'disk_full';
+  if (isFull) problems.push({ code: 'disk_full', detail: database.detail });
+  else if (!isUsable) problems.push({ code: 'database_unusable', ...database });
   const refused = facts.is_short_of_connections;
   if (refused || (connections && connections.used >= serverLimits.connections_share * connections.limit))
     problems.push({ code: 'connections_low', ...(connections ?? { used: 0, limit: 0 }), refused });
   if (disk && disk.free_bytes < Math.min(serverLimits.disk_share * disk.total_bytes, serverLimits.disk_bytes))
-    problems.push({ code: 'disk_low', ...disk });
+    problems.push({ code: 'disk_low', ...disk, refused: facts.is_short_of_disk && !isFull });
   const days = daysUntilFull(facts);
   if (days !== null && days < serverLimits.disk_days)
     problems.push({
@@ -186,6 +191,11 @@ export const serverProblemCatalogue: Record<ServerProblemCode, { title: string; 
       title: 'The database cannot be used',
       owner: 'operator',
       remedy: 'Look at PostgreSQL: its log, its disk, its standby. You need not restart Slipway.',
+    },
+    disk_full: {
+      title: 'The disk of the database is full',
+      owner: 'operator',
+      remedy: 'Free space on the disk of PostgreSQL, or enlarge it. You need not restart Slipway.',
     },
     connections_low: {
       title: 'The database has few connections left',
@@ -268,13 +278,15 @@ export function serverProblemSays(problem: ServerProblem): string {
   switch (problem.code) {
     case 'database_unusable':
       return problem.detail ?? `the database is ${problem.state}`;
+    case 'disk_full':
+      return problem.detail ?? 'PostgreSQL can write no more; new work is refused';
     case 'connections_low': {
       const counted = problem.limit > 0 ? `${problem.used} of ${problem.limit} connections are in use` : '';
       if (!problem.refused) return counted;
       return `the database refuses connections${counted && `; ${counted}`}; new work is refused`;
     }
     case 'disk_low':
-      return `${formatSize(problem.free_bytes)} of ${formatSize(problem.total_bytes)} are free`;
+      return `${formatSize(problem.free_bytes)} of ${formatSize(problem.total_bytes)} are free${problem.refused ? '; new work is refused' : ''}`;
     case 'disk_filling':
       return `full in ${formatDays(problem.days)} at the present rate: the database grows by ${formatSize(problem.bytes_per_day)} a day, and ${formatSize(problem.free_bytes)} are free`;
     case 'files_low':

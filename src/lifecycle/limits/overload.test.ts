@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { decideShedding, noShortage, pressureOf, type ReplicaLoad, shortage } from './overload.ts';
+import { decideShedding, isDiskShort, noShortage, pressureOf, type ReplicaLoad, shortage } from './overload.ts';
 
 const calm: ReplicaLoad = {
   ...noShortage,
@@ -18,10 +18,11 @@ const anyLoad: fc.Arbitrary<ReplicaLoad> = fc.record({
   heap_share: amount(1),
   files_share: amount(1),
   is_short_of_connections: fc.boolean(),
+  is_short_of_disk: fc.boolean(),
 });
 
 test('sheds nothing at the configured rate', () => {
-  expect(decideShedding(calm)).toEqual({ reads: false, beats: false, work: false, stretch: 1 });
+  expect(decideShedding(calm)).toEqual({ reads: false, beats: false, work: false, changes: false, stretch: 1 });
 });
 
 test('sheds reads first and heartbeats second, for each kind of load', () => {
@@ -34,6 +35,7 @@ test('sheds reads first and heartbeats second, for each kind of load', () => {
       reads: true,
       beats: false,
       work: false,
+      changes: false,
       stretch: 1,
     });
     const shed = decideShedding({ ...calm, [name]: much });
@@ -48,12 +50,14 @@ test('starts shedding exactly at the threshold', () => {
     reads: true,
     beats: false,
     work: false,
+    changes: false,
     stretch: 1,
   });
   expect(decideShedding({ ...calm, loop_lag_ms: 2_000 })).toEqual({
     reads: true,
     beats: true,
     work: false,
+    changes: false,
     stretch: 2,
   });
 });
@@ -64,13 +68,36 @@ test('refuses lists and new work, but no heartbeats, while short of memory, file
     { files_share: shortage.files_share },
     { is_short_of_connections: true },
   ])
-    expect(decideShedding({ ...calm, ...load })).toEqual({ reads: true, beats: false, work: true, stretch: 1 });
+    expect(decideShedding({ ...calm, ...load })).toEqual({
+      reads: true,
+      beats: false,
+      work: true,
+      changes: true,
+      stretch: 1,
+    });
   expect(decideShedding({ ...calm, heap_share: 0.84, files_share: 0.96 })).toMatchObject({ reads: false, work: false });
+});
+
+test('refuses only new changes, and no lists, while short of disk space', () => {
+  expect(decideShedding({ ...calm, is_short_of_disk: true })).toEqual({
+    reads: false,
+    beats: false,
+    work: false,
+    changes: true,
+    stretch: 1,
+  });
+});
+
+test('is short of disk space below 2 % of the disk, and below 512 MiB of a large one', () => {
+  expect(isDiskShort({ free_bytes: 19, total_bytes: 1_000 })).toBe(true);
+  expect(isDiskShort({ free_bytes: 20, total_bytes: 1_000 })).toBe(false);
+  expect(isDiskShort({ free_bytes: 512 * 1024 ** 2 - 1, total_bytes: 1e12 })).toBe(true);
+  expect(isDiskShort({ free_bytes: 512 * 1024 ** 2, total_bytes: 1e12 })).toBe(false);
 });
 
 test('does not count a few heartbeats as overload when the configured rate is very low', () => {
   const few = { ...calm, beats_per_second: 150, beat_rate: 0.5 };
-  expect(decideShedding(few)).toEqual({ reads: false, beats: false, work: false, stretch: 1 });
+  expect(decideShedding(few)).toEqual({ reads: false, beats: false, work: false, changes: false, stretch: 1 });
   expect(decideShedding({ ...few, beats_per_second: 500 })).toMatchObject({ reads: true, beats: true });
 });
 
@@ -97,12 +124,14 @@ test('sheds at least as much under more load', () => {
         heap_share: Math.max(a.heap_share, b.heap_share),
         files_share: Math.max(a.files_share, b.files_share),
         is_short_of_connections: a.is_short_of_connections || b.is_short_of_connections,
+        is_short_of_disk: a.is_short_of_disk || b.is_short_of_disk,
       };
       const [before, after] = [decideShedding(a), decideShedding(worse)];
       expect(pressureOf(worse)).toBeGreaterThanOrEqual(pressureOf(a));
       expect(after.reads || !before.reads).toBe(true);
       expect(after.beats || !before.beats).toBe(true);
       expect(after.work || !before.work).toBe(true);
+      expect(after.changes || !before.changes).toBe(true);
       expect(after.stretch).toBeGreaterThanOrEqual(before.stretch);
     }),
   );

@@ -2,7 +2,8 @@
  * Decides which work an overloaded replica sheds. First it refuses lists and overviews. Then it
  * also assigns longer heartbeat intervals. It still counts the heartbeats that it answers with a
  * longer interval, and never delays a status change. A replica that is short of memory, file
- * descriptors or database connections refuses lists and new work, and still serves heartbeats.
+ * descriptors or database connections refuses lists and new work, and still serves heartbeats. If
+ * the database is short of disk space, only new work that changes something is refused.
  */
 
 /** Measured over the last few seconds. */
@@ -20,12 +21,17 @@ export interface ReplicaLoad {
   files_share: number;
   /** The database refuses further connections, and this replica has fewer than its maximum. */
   is_short_of_connections: boolean;
+  /** The disk of the database is full or nearly full. */
+  is_short_of_disk: boolean;
 }
 
-export const noShortage: Pick<ReplicaLoad, 'heap_share' | 'files_share' | 'is_short_of_connections'> = {
+export type Shortage = Pick<ReplicaLoad, 'heap_share' | 'files_share' | 'is_short_of_connections' | 'is_short_of_disk'>;
+
+export const noShortage: Shortage = {
   heap_share: 0,
   files_share: 0,
   is_short_of_connections: false,
+  is_short_of_disk: false,
 };
 
 export interface Shedding {
@@ -33,6 +39,8 @@ export interface Shedding {
   beats: boolean;
   /** Requests that start something new, or that hold memory or a connection for long. */
   work: boolean;
+  /** Requests that start something new and change rows. Reads need no disk space. */
+  changes: boolean;
   /** Factor on the assigned intervals. */
   stretch: number;
 }
@@ -62,20 +70,37 @@ export function pressureOf({ loop_lag_ms, behind_ms, beats_per_second, beat_rate
 /**
  * From these shares on, work is refused. Agents alone may take nine tenths of the descriptors, and
  * the server needs some for itself. A heap above its share is garbage-collected all the time.
+ * PostgreSQL stops when it cannot extend its log, so heartbeats and releases get the last
+ * `disk_share` of the disk, but at most `disk_bytes`.
  */
-export const shortage = { heap_share: 0.85, files_share: 0.97 };
+export const shortage = { heap_share: 0.85, files_share: 0.97, disk_share: 0.02, disk_bytes: 512 * 1024 ** 2 };
 
-export const isShort = ({ heap_share, files_share, is_short_of_connections }: ReplicaLoad): boolean =>
-  heap_share >= shortage.heap_share || files_share >= shortage.files_share || is_short_of_connections;
+export type Resource = 'memory' | 'files' | 'connections' | 'disk';
+
+const isShortOf: Record<Resource, (load: Shortage) => boolean> = {
+  memory: ({ heap_share }) => heap_share >= shortage.heap_share,
+  files: ({ files_share }) => files_share >= shortage.files_share,
+  connections: ({ is_short_of_connections }) => is_short_of_connections,
+  disk: ({ is_short_of_disk }) => is_short_of_disk,
+};
+
+export const shortResources = (load: Shortage): Resource[] =>
+  (Object.keys(isShortOf) as Resource[]).filter((resource) => isShortOf[resource](load));
+
+/** Whether the disk of the database has too little free space for new work. */
+export const isDiskShort = ({ free_bytes, total_bytes }: { free_bytes: number; total_bytes: number }): boolean =>
+  free_bytes < Math.min(shortage.disk_share * total_bytes, shortage.disk_bytes);
 
 export function decideShedding(load: ReplicaLoad): Shedding {
   const pressure = pressureOf(load);
   const beats = pressure >= minPressureForBeats;
-  const work = isShort(load);
+  const short = shortResources(load);
+  const work = short.some((resource) => resource !== 'disk');
   return {
     reads: pressure >= minPressureForReads || work,
     beats,
     work,
+    changes: short.length > 0,
     stretch: beats ? Math.min(pressure, maxStretch) : 1,
   };
 }

@@ -36,6 +36,7 @@ test('sheds after a few seconds of high load, but not after half a second', asyn
     reads: false,
     beats: false,
     work: false,
+    changes: false,
     stretch: 1,
   });
   overload.stop();
@@ -139,18 +140,47 @@ test('refuses only new work in a shortage, and logs its start and its end once',
     onChange: (message) => void logged.push(message),
   });
   const admit = () => {
-    overload.admitWork({});
-    overload.admitWork({ new_work: true });
+    overload.admitWork({ method: 'POST' });
+    overload.admitWork({ method: 'POST', new_work: true });
   };
   admit();
   shortage = { ...noShortage, files_share: 1 };
   await clock.advance(5_000);
   expect(admit).toThrow(expect.objectContaining({ code: 'resources_short' }));
-  overload.admitWork({});
+  overload.admitWork({ method: 'POST' });
   shortage = noShortage;
   await clock.advance(5_000);
   admit();
   expect(logged).toEqual([expect.stringContaining('short of'), 'the shortage is over']);
   expect(overload.figures()).toMatchObject({ work_refused: 1, beats_shed: 0 });
+  overload.stop();
+});
+
+test('refuses only changes while short of disk space, says so, and logs its start and its end once', async () => {
+  const clock = virtualClock();
+  let shortage = noShortage;
+  const logged: string[] = [];
+  const overload = watchOverload({
+    clock,
+    beat_rate: 100,
+    beats: { added: () => 0, storedAfterMs: () => 0 },
+    shortage: () => shortage,
+    onChange: (message) => void logged.push(message),
+  });
+  const start = () => overload.admitWork({ method: 'POST', new_work: true });
+  start();
+  shortage = { ...noShortage, is_short_of_disk: true };
+  await clock.advance(5_000);
+  const detail = 'The server is short of disk space, so it starts nothing new. `slipway status` says what to do.';
+  expect(start).toThrow(expect.objectContaining({ code: 'resources_short', message: detail }));
+  overload.admitWork({ method: 'GET', new_work: true });
+  overload.admitWork({ method: 'POST', new_work: true, reads_only: true });
+  overload.admitWork({ method: 'POST' });
+  overload.admitRead('node-list', {});
+  shortage = noShortage;
+  await clock.advance(5_000);
+  start();
+  expect(logged).toEqual([expect.stringContaining('short of disk space'), 'the shortage of disk space is over']);
+  expect(overload.figures()).toMatchObject({ work_refused: 1, reads_shed: 0 });
   overload.stop();
 });

@@ -7,7 +7,15 @@ import type { Clock } from '../../../base/clock.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import type { RouteDeclaration } from '../../../contract/route.ts';
 import type { OperationName } from '../../../contract/routes.ts';
-import { decideShedding, noShortage, type ReplicaLoad, type Shedding } from '../../../lifecycle/limits/overload.ts';
+import {
+  decideShedding,
+  noShortage,
+  type ReplicaLoad,
+  type Resource,
+  type Shedding,
+  type Shortage,
+  shortResources,
+} from '../../../lifecycle/limits/overload.ts';
 import type { HeartbeatBuffer } from '../../../store/heartbeats/heartbeat-buffer.ts';
 import { shedOrderOf } from './read-order.ts';
 
@@ -29,7 +37,7 @@ export interface Overload {
   /** During an overload, throws `server_busy` for a read that can wait. */
   admitRead(operation: OperationName, query: Record<string, unknown>): void;
   /** During a shortage, throws `resources_short` for a route that starts new work. */
-  admitWork(route: Pick<RouteDeclaration, 'new_work'>): void;
+  admitWork(route: Pick<RouteDeclaration, 'method' | 'new_work' | 'reads_only'>): void;
   figures(): OverloadFigures;
   stop(): void;
 }
@@ -49,6 +57,14 @@ const endMessage = 'overload is over';
 const shortMessage =
   'short of memory, file descriptors or database connections: refusing lists and new work; heartbeats are served';
 const shortEndMessage = 'the shortage is over';
+const diskMessage = 'short of disk space for the database: refusing new work; reads and heartbeats are served';
+const diskEndMessage = 'the shortage of disk space is over';
+const resourceNames: Record<Resource, string> = {
+  memory: 'memory',
+  files: 'file descriptors',
+  connections: 'database connections',
+  disk: 'disk space',
+};
 const isOverloaded = ({ reads, beats, work }: Shedding) => beats || (reads && !work);
 
 export function watchOverload(needs: {
@@ -56,7 +72,7 @@ export function watchOverload(needs: {
   beats: Pick<HeartbeatBuffer, 'added' | 'storedAfterMs'>;
   beat_rate: number;
   /** Read at each sample and not smoothed. */
-  shortage?(): Pick<ReplicaLoad, keyof typeof noShortage>;
+  shortage?(): Shortage;
   /** Called when shedding begins and when it ends. */
   onChange?(message: string, load: ReplicaLoad): void;
 }): Overload {
@@ -80,12 +96,15 @@ export function watchOverload(needs: {
     load.behind_ms = smooth(load.behind_ms, Math.min(lateMs, maxLateMs));
     load.beats_per_second = smooth(load.beats_per_second, ((beats.added() - added) * 1000) / elapsedMs);
     added = beats.added();
+    const wasShortOfDisk = load.is_short_of_disk;
     Object.assign(load, shortage());
     const before = shedding;
     shedding = decideShedding(load);
     if (isOverloaded(shedding) !== isOverloaded(before))
       onChange?.(isOverloaded(shedding) ? beginMessage : endMessage, { ...load });
     if (shedding.work !== before.work) onChange?.(shedding.work ? shortMessage : shortEndMessage, { ...load });
+    if (load.is_short_of_disk !== wasShortOfDisk)
+      onChange?.(load.is_short_of_disk ? diskMessage : diskEndMessage, { ...load });
     cancel = clock.after(everyMs, sample);
   };
   cancel = clock.after(everyMs, sample);
@@ -104,10 +123,15 @@ export function watchOverload(needs: {
       reads_shed++;
       throw new ApiProblem('server_busy', { retry_after_seconds: retrySeconds });
     },
-    admitWork({ new_work }) {
-      if (!shedding.work || !new_work) return;
+    admitWork({ method, new_work, reads_only }) {
+      const isChange = method !== 'GET' && !reads_only;
+      if (!new_work || !(isChange ? shedding.changes : shedding.work)) return;
       work_refused++;
-      throw new ApiProblem('resources_short', { retry_after_seconds: retrySeconds });
+      const short = shortResources(load)
+        .map((resource) => resourceNames[resource])
+        .join(' and ');
+      const detail = `The server is short of ${short}, so it starts nothing new. \`slipway status\` says what to do.`;
+      throw new ApiProblem('resources_short', { detail, retry_after_seconds: retrySeconds });
     },
     figures: () => ({ ...load, shedding, beats: beats.added(), beats_shed, reads_shed, work_refused }),
     stop: () => cancel?.(),
