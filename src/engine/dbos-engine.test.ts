@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { dbRetryConfig } from '@dbos-inc/dbos-sdk/internal/utils';
 import { Client, Pool } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
@@ -181,6 +182,12 @@ describe('the DBOS adapter', () => {
         name,
       ).toHaveLength(0);
     stepGate.open();
+  });
+
+  // DBOS multiplies the pause by at most 1.5. If a release of DBOS renames a field, this test fails.
+  test('DBOS asks an unavailable store again within 1.5 s', async () => {
+    await scene(dbos, async () => null);
+    expect(dbRetryConfig).toEqual({ initialBackoffSec: 0.25, maxBackoffSec: 1 });
   });
 
   test('a process launches one engine at a time', async () => {

@@ -12,6 +12,7 @@ import { type OperationName, routes } from '../../src/contract/routes.ts';
 import { openBrowser } from '../browser/support/console.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { send } from './support/calls.ts';
+import { startMachine } from './support/machine.ts';
 
 let server: TestServer;
 beforeAll(async () => {
@@ -71,7 +72,7 @@ interface Operation {
   security: object[];
   parameters: { name: string; in: string }[];
   responses: Record<string, { $ref?: string }>;
-  requestBody?: object;
+  requestBody?: { content: Record<string, { schema: { $ref?: string } }> };
 }
 
 interface Document {
@@ -143,6 +144,35 @@ describe('the OpenAPI document', () => {
     const documentedCodes = new Set([...addresses.keys()].flatMap((name) => [...(documentedProblems(name) ?? [])]));
     const otherCodes = Object.keys(errorCatalogue).filter((code) => !documentedCodes.has(code as ErrorCode));
     expect(otherCodes.sort()).toEqual([...undocumentedCodes].sort());
+  });
+
+  it('documents at least one 4xx for each operation, and no default response', () => {
+    const violations = operationsOf(document).filter(
+      ({ responses }) => 'default' in responses || !Object.keys(responses).some((status) => status.startsWith('4')),
+    );
+    expect(violations.map(({ operationId }) => operationId)).toEqual([]);
+  });
+
+  it('documents both answers to a registration: of a new instance, and of a repeat', async () => {
+    const { client, url } = server;
+    await client.call('pool-put', { params: { pool: 'outside' }, body: { driver: 'external' } });
+    const { token: join_token = '' } = await client.call('join-token-create', { params: { pool: 'outside' } });
+    // `startMachine` fails unless the first answer is 201.
+    const machine = await startMachine(url, { join_token, name: 'registers-twice' });
+    expect((await machine.call('agent-register', { body: { version: 'test' } })).status).toBe(200);
+    const registration = operationsOf(document).find(({ operationId }) => operationId === 'agent-register');
+    expect(Object.keys(registration?.responses ?? {})).toEqual(expect.arrayContaining(['200', '201']));
+  });
+
+  it('describes an NDJSON body as the list of its lines', () => {
+    const bodies = operationsOf(document).flatMap(({ operationId, requestBody }) => {
+      const { schema } = requestBody?.content['application/x-ndjson'] ?? {};
+      const name = schema?.$ref?.split('/').at(-1);
+      return schema ? [{ operationId, schema: name ? document.components.schemas[name] : schema }] : [];
+    });
+    expect(bodies).toEqual([
+      { operationId: 'agent-logs', schema: expect.objectContaining({ type: 'array', items: expect.anything() }) },
+    ]);
   });
 
   it('excludes NUL from all text that a caller may send', () => {

@@ -69,7 +69,8 @@ export async function decideReuse(
   });
 }
 
-async function finish(
+/** Retires the node or keeps it as clean, and releases the allocation, both or neither. */
+export async function finish(
   context: OperationContext,
   services: OperationServices,
   subject: Subject | undefined,

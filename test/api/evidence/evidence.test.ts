@@ -12,7 +12,7 @@ import type { SignedTask } from '../../../src/contract/agent/agent.ts';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import { until } from '../../support/until.ts';
 import { callRoute, expectProblem } from '../support/calls.ts';
-import { type TenantFixture, tenantFixture } from '../support/tenants.ts';
+import { readyMachine, type TenantFixture, tenantFixture } from '../support/tenants.ts';
 
 const token = `swt_${'Planted0'.repeat(5)}abc`;
 const password = 'plantedPassword77';
@@ -39,7 +39,11 @@ beforeAll(async () => {
   await writeFile(config, "redact: {patterns: ['ACME-\\d+']}\n");
   fixture = await tenantFixture({
     args: ['--config', config],
-    composition: { drivers: (built) => new Map([...built].map(([name, driver]) => [name, withConsoleOutput(driver)])) },
+    composition: {
+      drivers: (built) => new Map([...built].map(([name, driver]) => [name, withConsoleOutput(driver)])),
+      // The drift rule would retire the quarantined node before a test reads it.
+      environment: (built) => ({ ...built, drift: { ...built.drift, every_seconds: 3600 } }),
+    },
   });
 });
 afterAll(async () => {
@@ -219,6 +223,20 @@ describe('the store', () => {
       await callRoute(fixture.url, 'store-verify', { query: { cursor: 'tokens:' } }, { bearer: fixture.token }),
       'invalid_cursor',
     );
+  });
+
+  it('lists a quarantined node whose machine is proven gone', async () => {
+    const { node_id, node_instance_id } = await readyMachine(fixture, 'left-behind');
+    const body = { reason: 'odd noises' };
+    await fixture.client.call('node-act', { params: { id: node_id, action: 'quarantine' }, body });
+    const readUnretired = async () => (await fixture.client.call('store-verify', { query: { limit: 500 } })).unretired;
+    expect(await readUnretired()).toEqual([]);
+    await fixture.tables.query(
+      `insert into evidence (at, layer, kind, summary, node_id, node_instance_id, origin)
+       values (now(), 'provider', 'proof.absent', 'nothing is there', $1, $2, 'internal')`,
+      [node_id, node_instance_id],
+    );
+    expect(await readUnretired()).toMatchObject([{ node_id, status: 'quarantined', proof: 'absent' }]);
   });
 });
 

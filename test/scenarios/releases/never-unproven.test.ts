@@ -204,6 +204,29 @@ scenario({
 });
 
 scenario({
+  name: 'a machine that is quarantined while its release destroys it',
+  async story(context) {
+    const busyFile = join(context.server.data_dir, 'washing');
+    const clean = `while test -e ${busyFile}; do sleep 0.1; done`;
+    await localPool(context, 'berth', { max_nodes: 1, spec: { clean } });
+    const id = await allocate(context.client, 'berth');
+    const { node_id } = await waitForAllocation(context, id, 'active');
+    const node = node_id ?? '';
+    await writeFile(busyFile, '');
+    await context.client.call('allocation-release', { params: { id } });
+    await waitForNode(context, node, 'cleaning');
+    await act(context, node, 'quarantine');
+    await rm(busyFile);
+    await waitForAllocation(context, id, 'released');
+    expect(await context.db.countEvidence(id, 'proof.absent'), 'proofs that the machine is gone').toBe(1);
+    expect((await nodeOf(context, node)).status, 'the status after the release').toBe('retired');
+    // The only place of the pool is free again.
+    await waitForAllocation(context, await allocate(context.client, 'berth'), 'active');
+  },
+  counterTests: [],
+});
+
+scenario({
   name: 'a release that is forced while it begins',
   async story(context) {
     const busyFile = join(context.server.data_dir, 'held');
