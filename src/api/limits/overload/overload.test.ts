@@ -61,7 +61,9 @@ test('refuses lists first and the overview last, but never Attention and single 
       attentionStatuses.nodes.every((status) => admits('node-list', { status })) &&
       attentionStatuses.allocations.every((status) => admits('allocation-list', { status })) &&
       attentionStatuses.operations.every((status) => admits('operation-list', { status })) &&
-      (['brake-get', 'sweep-list', 'pool-list', 'residue-list', 'drift-list'] as const).every((name) => admits(name)),
+      (['server-status', 'brake-get', 'sweep-list', 'pool-list', 'residue-list', 'drift-list'] as const).every((name) =>
+        admits(name),
+      ),
   });
   expect(readAdmissions()).toEqual({ lists: true, overview: true, one: true, attention: true });
   load.behind = 3_000;
