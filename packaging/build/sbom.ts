@@ -5,6 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { refuseLicences } from './allowed-licences.ts';
 import { packages as debianPackages } from './debian-packages.ts';
 import { libraries, type NativeLibrary } from './native-libraries.ts';
 import { manifest, readJson, root } from './paths.ts';
@@ -81,7 +82,21 @@ function uuidOf(text: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
+/** The licences of what is no package of npm. */
+export function refuseNativeLicences(): void {
+  const nameOf = (license: NativeLibrary['license']) => (typeof license === 'string' ? license : license.name);
+  refuseLicences(
+    'libraries',
+    libraries.map(({ name, license }) => ({ name, licence: nameOf(license) })),
+  );
+  refuseLicences(
+    'image',
+    debianPackages.map(({ name, license }) => ({ name, licence: license })),
+  );
+}
+
 export function sbomOf(packages: ShippedPackage[], sourceDate: Date): string {
+  refuseNativeLicences();
   const bom = readNpmSbom();
   const own = `${manifest.name}@${manifest.version}`;
   const shipped = new Set(packages.map(keyOf));

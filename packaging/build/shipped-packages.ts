@@ -1,6 +1,7 @@
 /** Lists the packages that an artefact contains, from the module paths in the bundles. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { notStated, type PackageLicence, statedLicence } from '../../src/base/files/licences.ts';
 import { librariesNotice } from './native-libraries.ts';
 import { manifest, readJson, root } from './paths.ts';
 
@@ -60,8 +61,21 @@ const licencesIn = (directory: string): string[] =>
     .sort()
     .map((name) => readFileSync(join(directory, name), 'utf8').trim());
 
-function declaredLicence({ name, directory }: ShippedPackage): string {
+function lockedLicence({ name, directory }: ShippedPackage): string | undefined {
   const path = directory ? relative(root, directory) : `node_modules/${name}`;
   const { packages } = readJson<{ packages: Record<string, { license?: string }> }>(join(root, 'package-lock.json'));
-  return `License: ${packages[path]?.license ?? 'not stated'}`;
+  return packages[path]?.license;
+}
+
+const declaredLicence = (each: ShippedPackage): string => `License: ${lockedLicence(each) ?? notStated}`;
+
+/** Two copies of one version count once, as in the list of components. */
+export function licencesOf(packages: ShippedPackage[]): Promise<PackageLicence[]> {
+  const unique = new Map(packages.map((each) => [keyOf(each), each]));
+  return Promise.all(
+    [...unique].map(async ([name, each]) => ({
+      name,
+      licence: lockedLicence(each) ?? (each.directory ? await statedLicence(each.directory) : notStated),
+    })),
+  );
 }

@@ -1,10 +1,12 @@
 /** Assembles the files that every artefact has in common: the content of the npm package. */
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { countLicences, licencesFile, noticesFile } from '../../src/base/files/licences.ts';
+import { refuseLicences } from './allowed-licences.ts';
 import { buildConsole } from './console.ts';
 import { manifest, readJson, root } from './paths.ts';
 import { buildPrograms } from './programs.ts';
-import { noticesOf, packagesOf, type ShippedPackage } from './shipped-packages.ts';
+import { licencesOf, noticesOf, packagesOf, type ShippedPackage } from './shipped-packages.ts';
 
 /** `private` keeps `npm publish` from publishing a package under a name that we do not own. */
 const packageManifest = {
@@ -54,7 +56,10 @@ export async function buildTree(tree: string): Promise<ShippedPackage[]> {
   mkdirSync(join(tree, 'bin'), { recursive: true });
   const packages = packagesOf([...(await buildPrograms(tree)), ...(await buildConsole(tree))]);
   for (const [from, to] of Object.entries(copies)) cpSync(join(root, from), join(tree, to), { recursive: true });
-  writeFileSync(join(tree, 'THIRD-PARTY-NOTICES'), noticesOf(packages));
+  writeFileSync(join(tree, noticesFile), noticesOf(packages));
+  const licences = await licencesOf(packages);
+  refuseLicences('packages', licences);
+  writeJson(join(tree, licencesFile), countLicences(licences));
   writeJson(join(tree, 'package.json'), packageManifest);
   writeJson(join(tree, 'npm-shrinkwrap.json'), shrinkwrap());
   return packages;

@@ -13,6 +13,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { packages as debianPackages } from '../../packaging/build/debian-packages.ts';
 import { libraries } from '../../packaging/build/native-libraries.ts';
+import { readLicences } from '../../src/base/files/licences.ts';
 import { allocate } from '../support/allocations.ts';
 import { usualSpec as clusterSpec } from '../support/arm/aks-fixture.ts';
 import { type Arm, startArm } from '../support/arm/arm.ts';
@@ -109,7 +110,7 @@ test('contains no source, no test and no path of the builder, and stays small', 
   expect(paths.filter(isUnwanted)).toEqual([]);
   const top = new Set(paths.map((path) => path.split('/')[1]));
   expect([...top].sort()).toEqual(
-    ['CHANGELOG.md', 'LICENSE', 'README.md', 'THIRD-PARTY-NOTICES', 'bin', 'dist'].concat([
+    ['CHANGELOG.md', 'LICENSE', 'README.md', 'THIRD-PARTY-NOTICES', 'bin', 'dist', 'licences.json'].concat([
       ...['monitoring', 'npm-shrinkwrap.json', 'package.json', 'slipway.yaml'],
     ]),
   );
@@ -159,6 +160,9 @@ test('lists what it contains: each package once, with licence and hash', async (
   expect(names).toEqual(expect.arrayContaining(libraries.map(({ name, version }) => `pkg:generic/${name}@${version}`)));
   const notices = await readFile(join(installFolder, 'THIRD-PARTY-NOTICES'), 'utf8');
   for (const { name, version } of libraries) expect(notices).toContain(`\n${name} ${version}: `);
+  const counted = await readLicences(installFolder);
+  expect(counted).toMatchObject({ packages: packages.length, list: join(installFolder, 'THIRD-PARTY-NOTICES') });
+  expect(Object.values(counted?.counts ?? {}).reduce((sum, count) => sum + count, 0)).toBe(packages.length);
 });
 
 test('the list of libraries is that of the PostgreSQL package, with its versions', async () => {

@@ -1,5 +1,6 @@
 /** Reports the state of the replica that answers, and changes its log level. */
 import { iso, now } from '../../base/clock.ts';
+import { installedLicences } from '../../base/files/licences.ts';
 import type { ReadinessCheck } from '../../contract/fleet/overview.ts';
 import type { ServerProblem } from '../../contract/fleet/server-status.ts';
 import { daysUntilFull, serverProblemCatalogue, serverProblemSays } from '../../lifecycle/findings/server-problems.ts';
@@ -66,6 +67,7 @@ export const statusHandlers: Pick<Handlers, 'server-status' | 'log-level-set'> =
         ends_at: certificate.ends_at.toISOString(),
       },
       backup: backup && { last_at: iso(backup.last_at), due_at: backup.due_at.toISOString() },
+      licences: await installedLicences(),
       log: logLevel.state(),
       problems: problems.map(problemWire),
     });

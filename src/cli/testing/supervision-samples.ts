@@ -172,6 +172,11 @@ export const sampleServerStatus = (fields: Partial<ServerStatus> = {}): ServerSt
   heap: { used: 1e8, limit: 2e9 },
   certificate: { starts_at: '2026-01-01T00:00:00.000Z', ends_at: '2026-03-01T00:00:00.000Z' },
   backup: null,
+  licences: {
+    packages: 8,
+    counts: { MIT: 3, 'Apache-2.0': 2, ISC: 1, 'BSD-3-Clause': 1, 'OFL-1.1': 1 },
+    list: '/usr/lib/slipway/THIRD-PARTY-NOTICES',
+  },
   log: { level: 'warn', usual: 'warn', until: null },
   problems: [],
   ...fields,

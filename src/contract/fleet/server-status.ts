@@ -90,6 +90,18 @@ export const ServerStatus = Type.Object(
     heap: Use,
     certificate: nullable(Type.Object({ starts_at: Timestamp, ends_at: Timestamp })),
     backup: nullable(Type.Object({ last_at: nullable(Timestamp), due_at: Timestamp })),
+    licences: nullable(
+      Type.Object(
+        {
+          packages: Type.Integer(),
+          counts: Type.Record(Type.String(), Type.Integer(), {
+            description: 'Packages by licence, as SPDX expressions.',
+          }),
+          list: Type.String({ description: 'The file on the host of the server that lists every package.' }),
+        },
+        { description: 'Licences of the packages of this installation. Null if it has no list of them.' },
+      ),
+    ),
     log: LogLevelState,
     problems: Type.Array(ServerProblem, { description: 'Problems of this replica, oldest first.' }),
   },

@@ -4,6 +4,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { sessionsQuery } from '../../api/queries/sessions.ts';
+import { serverStatusQuery } from '../../api/queries/supervision.ts';
 import { settingsQuery, tokensQuery } from '../../api/queries/tokens.ts';
 import { isAdmin, mayOperate, useSession } from '../../api/session.ts';
 import { IconPlus } from '../../ui/icons.generated.ts';
@@ -21,7 +22,7 @@ import { SessionTable } from './SessionTable.tsx';
 import { revokeSessionAction } from './session-actions.ts';
 import { TokenTable } from './TokenTable.tsx';
 import { revokeAction } from './token-actions.ts';
-import { settingRows, sourcedRows, whereFrom } from './words.ts';
+import { licencesFact, settingRows, sourcedRows, whereFrom } from './words.ts';
 
 const route = getRouteApi('/frame/settings');
 
@@ -108,6 +109,7 @@ function Sessions() {
 
 function Server() {
   const { data, error } = useQuery(settingsQuery);
+  const licences = useQuery(serverStatusQuery).data?.licences;
   const session = useSession();
   return (
     <>
@@ -120,6 +122,7 @@ function Server() {
               ['Version', data.version],
               ['Installation', session.installation_id],
               ['Node', `${data.node_version} on ${data.platform}`],
+              ...(licences ? [licencesFact(licences)] : []),
               ...sourcedRows(data.started_with, data.sources),
             ]}
           />

@@ -1,4 +1,5 @@
-/** Renders settings as rows, named by their path in the settings file. Pure. */
+/** Renders settings as rows, named by their path in the settings file, and facts of the server. Pure. */
+import { licencesText } from '../../../../src/lifecycle/findings/licences.ts';
 
 const isGroup = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -24,3 +25,8 @@ export const sourcedRows = (settings: Record<string, unknown>, sources: Record<s
 /** Names the source of the settings that have no flag. */
 export const whereFrom = (file: unknown): string =>
   typeof file === 'string' ? `from ${file}, otherwise defaults` : 'defaults; no settings file was given';
+
+export const licencesFact = (licences: Parameters<typeof licencesText>[0] & { list: string }): [string, string] => [
+  'Licences',
+  `${licencesText(licences)}; all in ${licences.list}`,
+];

@@ -24,6 +24,10 @@ test('shows a server without problems, with exit status 0', async () => {
   expect(stdout).toMatch(/certificate +ends 2026-03-01 00:00:00Z/);
   expect(stdout).toMatch(/growth +3 MiB a day, 65 KiB for each machine, the disk is full in 40 days at this rate\n/);
   expect(stdout).not.toContain('last backup');
+  // Wrapped to the width of the terminal.
+  expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
+    'licences 8 packages: 3 MIT, 2 Apache-2.0, 1 ISC, 1 BSD-3-Clause, 1 under other licences; all in /usr/lib/slipway/THIRD-PARTY-NOTICES',
+  );
   expect(stdout).toMatch(/REPLICA +VERSION +STATE/);
   expect(JSON.parse((await slipway('status', '--json')).stdout)).toEqual(status);
 });

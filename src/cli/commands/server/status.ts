@@ -66,7 +66,7 @@ async function fetchStatus(session: Session) {
 export const makeStatus: MakeCommand = (cli) =>
   new SlipwayCommand('status')
     .description(
-      'Show the server itself: versions, database, sweeps, disk, certificate, and its problems. Exits with 1 if it has any, with 3 if it cannot be reached, and with 6 if it answers but is not ready, for example because its database is away.',
+      'Show the server itself: versions, database, sweeps, disk, certificate, licences of its packages, and its problems. Exits with 1 if it has any, with 3 if it cannot be reached, and with 6 if it answers but is not ready, for example because its database is away.',
     )
     .examples('slipway status', 'slipway status --json | jq .problems')
     .action(

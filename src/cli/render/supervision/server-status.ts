@@ -3,6 +3,7 @@ import type { ServerProblem, ServerStatus } from '../../../contract/fleet/server
 import type { ReplyOf } from '../../../contract/route.ts';
 import type { Routes } from '../../../contract/routes.ts';
 import { formatSize } from '../../../lifecycle/findings/diagnostics.ts';
+import { licencesText } from '../../../lifecycle/findings/licences.ts';
 import { formatDays } from '../../../lifecycle/findings/server-problems.ts';
 import { formatAge, formatMoment, formatRelative } from '../text/duration.ts';
 import type { RenderContext } from '../text/hints.ts';
@@ -63,7 +64,7 @@ function growthText({ growth }: ServerStatus): string | null {
 }
 
 function statusFacts(status: ServerStatus, nowMs: number): Fact[] {
-  const { database, disk, heap, certificate, backup, log } = status;
+  const { database, disk, heap, certificate, backup, licences, log } = status;
   const isHealthy = database.state === 'ok' || database.state === 'slow';
   return [
     ['version', `${status.version} on Node ${status.node_version}`],
@@ -84,6 +85,7 @@ function statusFacts(status: ServerStatus, nowMs: number): Fact[] {
     ['file descriptors', usageText(status.files)],
     ['certificate', certificate && `ends ${formatMoment(certificate.ends_at, nowMs)}`],
     ['last backup', backup && (backup.last_at === null ? 'none' : formatMoment(backup.last_at, nowMs))],
+    ['licences', licences && `${licencesText(licences)}; all in ${printable(licences.list)}`],
     ['log level', log.until === null ? log.level : `${log.level} until ${formatMoment(log.until, nowMs)}`],
   ];
 }
