@@ -184,7 +184,7 @@ describe('the DBOS adapter', () => {
     stepGate.open();
   });
 
-  // DBOS multiplies the pause by at most 1.5. If a release of DBOS renames a field, this test fails.
+  // DBOS multiplies a pause by at most 1.5. This test fails if a release of DBOS renames a field.
   test('DBOS asks an unavailable store again within 1.5 s', async () => {
     await scene(dbos, async () => null);
     expect(dbRetryConfig).toEqual({ initialBackoffSec: 0.25, maxBackoffSec: 1 });
