@@ -2,7 +2,7 @@
 import type { PackageLicence } from '../../src/base/files/licences.ts';
 import { inPackaging, readJson } from './paths.ts';
 
-/** Packages of npm, libraries inside PostgreSQL, and Debian packages that the image alone contains. */
+/** Packages of npm, libraries inside PostgreSQL, and Debian packages of the image. */
 type Group = 'packages' | 'libraries' | 'image';
 
 const allowed = readJson<Record<Group, string[]>>(inPackaging('allowed-licences.json'));

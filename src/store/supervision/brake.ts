@@ -174,8 +174,7 @@ export async function countPopulation(
 export interface BrakeState {
   /** Counts of the rule's recent verdicts. */
   recent: ScopeCount[];
-  /** What each pool sets itself; the settings of the server hold for the rest. */
-  policies: Map<string, Partial<BrakePolicy> & { isObserveOnly: boolean }>;
+  poolPolicies: Map<string, Partial<BrakePolicy> & { isObserveOnly: boolean }>;
   holds: HoldRow[];
 }
 
@@ -207,7 +206,7 @@ export async function readBrakeState(db: Queryable, rule: string, since: Date, p
   );
   return {
     recent: row?.recent ?? [],
-    policies: new Map(
+    poolPolicies: new Map(
       row?.policies?.map(({ name, brake, is_observe_only }) => [
         name,
         { ...brake, isObserveOnly: is_observe_only ?? false },

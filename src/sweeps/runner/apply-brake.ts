@@ -121,14 +121,19 @@ async function decideScopes(
   const { brake, decide } = environment;
   const scopes = distinctScopes(nodes);
   const pools = scopes.flatMap(({ scope, name }) => (scope === 'pool' ? [name] : []));
-  const { holds, recent, policies } = await readBrakeState(tx, rule, secondsLater(now, -brake.window_seconds), pools);
+  const { holds, recent, poolPolicies } = await readBrakeState(
+    tx,
+    rule,
+    secondsLater(now, -brake.window_seconds),
+    pools,
+  );
   const openHolds = new Map(holds.map((hold) => [keyOf(hold), hold]));
   const lastMinute = openHolds.size > 0 ? await countRecentVerdicts(tx, rule, secondsLater(now, -60)) : [];
   const isUnhandled = (count: ScopeCount) =>
     !scopesOf(count).some((scope) => isReleasing(openHolds.get(keyOf(scope)), now));
   const unhandled = { due: due.filter(isUnhandled), recent: recent.filter(isUnhandled) };
   const states = scopes.flatMap((scope): ScopeState[] => {
-    const own = scope.scope === 'pool' ? policies.get(scope.name) : undefined;
+    const own = scope.scope === 'pool' ? poolPolicies.get(scope.name) : undefined;
     // Verdicts on an observe-only pool are only recorded, so there is nothing to hold back.
     if (own?.isObserveOnly) return [];
     const currentHold = openHolds.get(keyOf(scope));

@@ -1,4 +1,4 @@
-/** Renders settings as rows, named by their path in the settings file, and facts of the server. Pure. */
+/** Renders settings as rows, named by their path in the file, and facts of the server. Pure. */
 import { licencesText } from '../../../../src/lifecycle/findings/licences.ts';
 
 const isGroup = (value: unknown): value is Record<string, unknown> =>
