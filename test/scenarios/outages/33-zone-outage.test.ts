@@ -21,10 +21,11 @@ vi.mock(import('../../../src/store/supervision/brake.ts'), async (original) => {
     readBrakeState: async (...args) => {
       const state = await originalModule.readBrakeState(...args);
       const { minNodes } = brokenParts;
-      const policies = [...state.policies].map(
-        ([name, policy]) => [name, { ...policy, min_nodes: minNodes ?? policy.min_nodes }] as const,
+      if (minNodes === undefined) return state;
+      const policies = [...state.poolPolicies].map(
+        ([name, policy]) => [name, { ...policy, min_nodes: minNodes }] as const,
       );
-      return { ...state, policies: new Map(policies) };
+      return { ...state, poolPolicies: new Map(policies) };
     },
   };
 });
