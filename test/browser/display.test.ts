@@ -5,20 +5,18 @@
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inProcessServer, type TestServer } from '../support/server.ts';
-import { navigateTo, openBrowser, openPage, signIn, waitForColours } from './support/console.ts';
+import { navigateTo, openBrowser, openPage, signIn, waitForTransitions } from './support/console.ts';
 
 const phone = { viewport: { width: 390, height: 844 }, hasTouch: true };
 const desktop = { viewport: { width: 1280, height: 800 } };
-/** With ligatures, Inter draws 2x1 as 2×1 and -> as an arrow. */
-const poolName = 'gpu-2x1-with-a-name-so-long-that-a-title-wraps-on-every-phone';
 
 let server: TestServer;
 let browser: Browser;
 let nodeId: string;
 beforeAll(async () => {
   [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
-  await server.client.call('pool-put', { params: { pool: poolName }, body: { driver: 'external' } });
-  const { node } = await server.client.call('node-create', { body: { pool: poolName, name: 'rack-2x1' } });
+  await server.client.call('pool-put', { params: { pool: 'racks' }, body: { driver: 'external' } });
+  const { node } = await server.client.call('node-create', { body: { pool: 'racks', name: 'rack-2x1' } });
   nodeId = node.node_id;
 });
 afterAll(async () => {
@@ -27,8 +25,8 @@ afterAll(async () => {
 });
 
 /**
- * Measures text in the style of the title: as it is, with ligatures and without. Chromium draws no
- * ligatures in text with letter spacing.
+ * Measures text in the style of the title: as it is, with ligatures and without. With ligatures,
+ * Inter draws 2x1 as 2×1 and -> as an arrow. Chromium draws none in text with letter spacing.
  */
 const measureText = `(() => {
   const title = document.querySelector('h1');
@@ -66,7 +64,7 @@ const accountButton = (page: Page) => page.getByRole('button', { name: /admin/ }
 const openNavigation = async (page: Page) => {
   await page.getByRole('button', { name: 'Navigation', exact: true }).click();
   // The navigation slides in.
-  await waitForColours(page);
+  await waitForTransitions(page);
 };
 const readSize = async (button: Locator) => {
   const { width = 0, height = 0 } = (await button.boundingBox()) ?? {};
@@ -115,7 +113,10 @@ it('Escape closes the navigation on a phone, after the text in its search box is
   await context.close();
 });
 
-/** The height of a line and of the font, and how many lines the title has, in a narrow dialog. */
+/**
+ * Makes the dialog's title narrow, and returns the height of a line, the size of the font and the
+ * number of lines.
+ */
 const readTitle = `(() => {
   const title = document.querySelector('[role=dialog] h2');
   title.style.maxWidth = '6ch';

@@ -14,7 +14,7 @@ import type { TimedBoot } from '../../src/lifecycle/boots/survival.ts';
 import { recordBoots } from '../../src/store/testing/recorded-boots.ts';
 import { openTables } from '../api/support/tables.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
-import { openBrowser, openPage, signIn, waitForColours, waitUntilLive } from './support/console.ts';
+import { openBrowser, openPage, signIn, waitForTransitions, waitUntilLive } from './support/console.ts';
 
 const inRoot = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const directory = inRoot(process.env.UPDATE_IMAGES ? 'docs/images' : 'reports/images');
@@ -97,7 +97,7 @@ it('takes a screenshot of each page in light and dark colours', async () => {
     // Both colours use the same page, because loading it costs more than drawing it again.
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
-      await waitForColours(page);
+      await waitForTransitions(page);
       await takeScreenshot(page, `${name}-${colorScheme}`);
     }
   };

@@ -103,7 +103,7 @@ export const waitUntilLive = (page: Page) =>
  * New colours reach the page with the next frame, and CSS transitions to them start one frame
  * later. So the script waits two frames before it looks for transitions again.
  */
-const waitForTransitions = `(async () => {
+const transitionScript = `(async () => {
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
   const fading = () => document.getAnimations().filter((each) => each instanceof CSSTransition);
   do {
@@ -113,7 +113,7 @@ const waitForTransitions = `(async () => {
   } while (fading().length > 0);
 })()`;
 
-export const waitForColours = (page: Page) => page.evaluate(waitForTransitions);
+export const waitForTransitions = (page: Page) => page.evaluate(transitionScript);
 
 /** The browser build of axe. */
 const axeSource = readFileSync(
@@ -135,7 +135,7 @@ async function findAxeViolations(page: Page, only?: string): Promise<string[]> {
   // axe is loaded once per document: parsing its half megabyte takes longer than most rules.
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axeSource);
   // During a transition the contrast is neither the old one nor the new one.
-  await waitForColours(page);
+  await waitForTransitions(page);
   const options = { resultTypes: ['violations'], ...(only && { runOnly: { type: 'rule', values: [only] } }) };
   const violations = await page.evaluate<Violation[]>(
     `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations)`,
