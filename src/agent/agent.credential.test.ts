@@ -87,7 +87,7 @@ test('an enrolled agent keeps its command while its credential stays unknown, an
   await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready');
   const refusedAt: number[] = [];
   server.override(({ path }) => {
-    // A server of an earlier version.
+    // A server of an earlier version has no such route.
     if (path === reissuePath) return problem('not_found');
     refusedAt.push(systemClock.monotonicMs());
     return problem('credential_unknown');
@@ -95,8 +95,8 @@ test('an enrolled agent keeps its command while its credential stays unknown, an
   await until(() => refusedAt.length > 0, 'a refusal');
   const confirmed_ms = (refusedAt[0] ?? 0) + 1_000;
   await until(() => (refusedAt.at(-1) ?? 0) > confirmed_ms + 3_000, 'more refusals');
-  // Without the credential doubt, each loop would ask every 50 ms. Once the loss is confirmed, all
-  // loops share one call in each pause.
+  // Before the loss is confirmed, each loop asks every 50 ms. Afterwards all loops together send
+  // one call after each pause.
   const later = refusedAt.filter((at) => at > confirmed_ms);
   expect(later.length).toBeLessThan(3_000 / (unknown_credential_retry.max_ms / 2) + 2);
   const pid = Number(readFileSync(join(dir, 'pids'), 'utf8'));
@@ -112,7 +112,7 @@ test('an enrolled agent keeps its command while its credential stays unknown, an
   expect(isRunning(pid)).toBe(false);
 });
 
-test('an enrolled agent gets a new credential with its key, and keeps its command', async () => {
+test('an enrolled agent gets a new credential by a signature of its key, and keeps its command', async () => {
   const dir = bench.dir();
   const command = ['/bin/sh', '-c', 'echo $$ >> pids; exec sleep 60'];
   startAgent({ enrollment_token: 'e', command, dir }, 100);
@@ -129,7 +129,7 @@ test('an enrolled agent gets a new credential with its key, and keeps its comman
 });
 
 test.for([{ enrollment_token: 'e' }, { join_token: 'j', name: 'box' }])(
-  'a restarted agent gets a new credential with its key: %o',
+  'a restarted agent gets a new credential by a signature of its key: %o',
   async (token) => {
     const dir = bench.dir();
     startAgent({ ...token, dir }, 100);
@@ -164,7 +164,7 @@ test('an agent logs when its credential is lost, and when the server accepts the
   expect(logged).toEqual(expected);
 });
 
-test('an agent whose join token is refused keeps its credential, and uses it once it is known', async () => {
+test('an agent whose join token is refused keeps its credential, and uses it again when the server accepts it', async () => {
   const dir = bench.dir();
   const config = { join_token: 'j', name: 'box', dir };
   startAgent(config, 100);
@@ -193,7 +193,7 @@ test('an agent survives a short time in which its credential is unknown', async 
   expect(server.registrations).toHaveLength(1);
 });
 
-test('an agent with a join token joins again', async () => {
+test('an agent with a join token joins again when its credential is unknown', async () => {
   startAgent({ join_token: 'j', name: 'box' }, 100);
   await until(() => server.beats.length > 0, 'a heartbeat');
   server.credential = 'credential-2';

@@ -9,7 +9,10 @@ export interface DurationScale {
 
 const minSeconds = 0.1;
 
-/** Covers all given durations, with a small margin on both sides. */
+/**
+ * Covers the given durations with a margin on both sides, but never starts below 0.1 s. Spans at
+ * least a factor of ten.
+ */
 export function scaleOver(seconds: readonly number[]): DurationScale {
   const [smallest, largest] = seconds.reduce(
     ([low, high], each) => [Math.min(low, each), Math.max(high, each)],

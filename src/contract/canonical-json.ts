@@ -1,6 +1,6 @@
 /**
- * Serializes a value to one unique text, with sorted keys and no white space. Signatures cover this
- * text.
+ * Serializes equal values to the same text, with sorted keys and no white space. Signatures and
+ * hashes are computed from this text.
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`;

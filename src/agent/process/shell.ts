@@ -58,7 +58,7 @@ export function runShell(parts: ShellParts, { script, stream, signal, timeout_ms
     const finish = (ok: boolean, ending: string) => {
       signal.removeEventListener('abort', abort);
       cancelTimeout?.();
-      // The log redacts its own lines. These lines do not pass through the log.
+      // The log redacts what it stores, but `onLine` gets the raw lines, so redact this copy too.
       resolve({
         ok,
         ending: endReason ?? ending,

@@ -126,5 +126,5 @@ export const isAksSpec = (spec: unknown): spec is AksSpec => validator.Check(spe
 /** The caller must have validated the spec; an invalid one is a bug and must not reach Azure. */
 export function aksSpec(spec: unknown): AksSpec {
   if (isAksSpec(spec)) return spec;
-  throw new TypeError('the spec of an aks node was not validated against its schema');
+  throw new TypeError('the spec of an aks node does not match its schema');
 }

@@ -118,8 +118,8 @@ const validator = Compile(unrestrictedSchema);
 
 export const isDockerSpec = (spec: unknown): spec is DockerSpec => validator.Check(spec);
 
-/** Throws if the spec was not validated before: that is a bug, and must not reach an engine. */
+/** Throws if the spec does not match the schema: that is a bug, and must not reach an engine. */
 export function dockerSpec(spec: unknown): DockerSpec {
   if (isDockerSpec(spec)) return spec;
-  throw new TypeError('the spec of a docker node was not validated against its schema');
+  throw new TypeError('the spec of a docker node does not match its schema');
 }

@@ -68,8 +68,11 @@ const validator = Compile(Ec2Spec);
 
 export const isEc2Spec = (spec: unknown): spec is Ec2Spec => validator.Check(spec);
 
-/** Throws if the spec was not validated before: that is a bug, and must not cost money. */
+/**
+ * Throws if the spec is invalid. It should have been refused when the pool was declared, so this is
+ * a bug; throw before a machine is launched and paid for.
+ */
 export function ec2Spec(spec: unknown): Ec2Spec {
   if (isEc2Spec(spec)) return spec;
-  throw new TypeError('the spec of an ec2 node was not validated against its schema');
+  throw new TypeError('the spec of an ec2 node does not match its schema');
 }

@@ -31,5 +31,5 @@ const validator = Compile(LocalSpec);
 /** Throws if the spec does not match the schema: that is a bug, and must not reach a shell. */
 export function localSpec(spec: unknown): LocalSpec {
   if (validator.Check(spec)) return spec;
-  throw new TypeError('the spec of a local node was not validated against its schema');
+  throw new TypeError('the spec of a local node does not match its schema');
 }

@@ -6,8 +6,8 @@ import { type FindingWhat, findingCatalogue } from './findings.ts';
 type Side = Record<string, unknown>;
 
 /**
- * Names a process by its address and the source of its registration, because two processes can
- * report the same address.
+ * Names a process by its endpoint and by the IP address that registered it, as far as known,
+ * because two processes can report the same endpoint.
  */
 const placeWords = ({ endpoint, source }: Side): string | null => {
   if (typeof endpoint !== 'string') return typeof source === 'string' ? source : null;
@@ -27,7 +27,10 @@ function renderTwoProcesses(ours: Side, theirs: Side): string {
   return `${contestReasons.two_processes}${places}`;
 }
 
-/** The text of the catalogue, with the names and numbers of this finding if there are any. */
+/**
+ * Returns the text of the catalogue, with the details of this finding if it has any. Slower boots
+ * and two processes under one name have texts of their own.
+ */
 export const renderFinding = ({ what, ours, theirs }: { what: FindingWhat; ours: Side; theirs: Side }): string => {
   if (what === 'boots_slower') return renderShift(ours as unknown as FormerBoots, theirs as unknown as SlowerBoots);
   const { says } = findingCatalogue[what];

@@ -1,6 +1,8 @@
 /**
  * Deletes rows whose retention time is over, in batches. Each batch is one transaction, so a crash
- * leaves whole rows, and the next pass continues. Two replicas skip each other's rows.
+ * undoes only the current batch, and the next pass continues. Two replicas never delete a row
+ * twice: most statements skip rows that another replica has locked; those for logs and boot samples
+ * wait.
  */
 import { secondsLater } from '../../base/clock.ts';
 import { firstIdAt } from '../../base/ids.ts';
@@ -36,8 +38,8 @@ type Batch = Omit<PrunePass, 'failures'>;
 
 export interface Pruner {
   /**
-   * Runs one batch of each walk and of each small table. If one fails, the others still run, unless
-   * the store is away.
+   * Runs one batch of each walk that does not rest, and of each small table. If one fails, the
+   * others still run, unless the store is away.
    */
   pass(keep: RetentionSeconds, now: Date): Promise<PrunePass>;
 }
@@ -85,8 +87,8 @@ async function prunePage(
 export function createPruner(db: Database): Pruner {
   const cursors = new Map<RetentionWalk, string>();
   /**
-   * Walks that reached their end without a deletion. They wait for the others, because if walks
-   * restarted one by one, one would always be in the middle, and no pass would be the last.
+   * Walks whose last page deleted nothing. They rest until a pass ends without `more`. If each
+   * restarted at once, some walk might be in the middle in every pass, and `more` would stay true.
    */
   const resting = new Set<RetentionWalk>();
 

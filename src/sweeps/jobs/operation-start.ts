@@ -1,7 +1,7 @@
 /**
- * `operation-start`: hands queued operations to this replica's engine. The row is written with the
- * request, and the engine starts a run only once. So a crash in between neither loses nor repeats
- * an operation.
+ * `operation-start`: hands queued operations to this replica's engine. An operation stays a queued
+ * row until its start is committed, and the engine starts a run only once. So a crash neither loses
+ * nor repeats an operation.
  */
 import type { Json } from '../../engine/engine.ts';
 import { lockQueuedOperations, markStarted } from '../../store/operations/executions.ts';
@@ -20,7 +20,7 @@ export const operationStart = ({ db, engine, executor }: SweepServices): Sweep =
     const { promise: transactionEnd, resolve } = Promise.withResolvers<void>();
     try {
       return await db.transaction(async (tx) => {
-        // Operations of newer revisions are left to newer replicas.
+        // Operations that this replica's version cannot run are left to other replicas.
         const queued = await lockQueuedOperations(tx, batch, engine.registered());
         const ids = queued.map(({ workflow_id }) => workflow_id);
         delayUpdates(db, ids, transactionEnd);

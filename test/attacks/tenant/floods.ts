@@ -1,4 +1,7 @@
-/** A tenant writes as much as it can. In these tests its allowance is 100 rows. */
+/**
+ * A tenant writes, reads and signs in as much as it can. `tight-limits.yaml` allows it bursts of
+ * 100 rows, 450 requests and 10 sign-ins.
+ */
 import { fileURLToPath } from 'node:url';
 import { callRoute } from '../../api/support/calls.ts';
 import type { SpawnedServer } from '../../support/server.ts';
@@ -43,8 +46,8 @@ export const floodAttacks: Attack[] = [
     },
   },
   {
-    // Reads need no allowance, so here only the limit on audit entries defends. Writes that fail
-    // are also stopped by the allowance.
+    // A read reserves nothing, so only the check in `tryCharge` stops its audit entries. A write
+    // would already be refused when it reserves from the same allowance.
     name: 'fills the audit with requests that fail',
     without: [
       {
@@ -80,7 +83,7 @@ export const floodAttacks: Attack[] = [
     },
   },
   {
-    name: 'reads long pages without a limit',
+    name: 'reads pages of many bytes without a limit',
     without: [
       {
         file: 'src/api/server.ts',

@@ -89,7 +89,7 @@ export const tenant: Attacker = {
           'fills the store with allocations',
           'fills the audit with requests that fail',
           'calls without a rate limit',
-          'reads long pages without a limit',
+          'reads pages of many bytes without a limit',
           'opens console sessions without a limit',
           'fills the store together with other tenants',
         ),

@@ -29,7 +29,10 @@ export const paths = {
 } as const;
 
 export interface ArmFaults {
-  /** Applies to the next matching requests, in the order of the calls. */
+  /**
+   * Applies to the next matching requests. Of several planned faults that match, the one planned
+   * first is used up first.
+   */
   next(fault: ArmFault): void;
   /** Removes all faults. */
   clear(): void;

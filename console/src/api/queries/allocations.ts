@@ -37,14 +37,17 @@ export const allocationQuery = (id: string) =>
       }),
   });
 
-/** The dialog makes the key when it opens, so a second click never creates a second allocation. */
+/**
+ * The dialog makes one key per body, so a second click on an unchanged form creates no second
+ * allocation.
+ */
 export const allocate = (body: AllocationCreate, idempotency_key: string) =>
   act('allocation-create', { body, idempotency_key });
 
 export const release = (id: string, reason: string | undefined, idempotency_key: string) =>
   act('allocation-release', { params: { id }, body: { reason }, idempotency_key });
 
-/** The actions on an allocation, allowed or not, from the table that the server enforces. */
+/** All actions on an allocation: which are available now, and why the others are not. */
 export const allocationActionsQuery = (id: string) =>
   queryOptions({
     queryKey: keys.allocationActions(id),

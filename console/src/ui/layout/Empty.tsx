@@ -1,4 +1,7 @@
-/** Shown in place of an empty list, with an explanation. */
+/**
+ * Shown where a page or panel has no content: an icon, a title and, optionally, an explanation or a
+ * button.
+ */
 import { Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { StatusIcon } from '../status/status-looks.ts';

@@ -1,11 +1,12 @@
 /**
- * Finds problems that a route answers but does not document. Clients rely on the documented list.
+ * Logs problems that a route returns but does not document, because clients rely on the documented
+ * list.
  */
 import type { FastifyRequest } from 'fastify';
 import type { ErrorCode } from '../../../contract/errors/errors.ts';
 import { documentedProblems } from '../../../contract/openapi/problems.ts';
 
-/** Only logs the problem; the caller still gets it. */
+/** The caller still gets the problem. */
 export function logUndocumented(
   { operation, correlation_id, log }: FastifyRequest,
   { code }: { code: ErrorCode },
@@ -13,6 +14,6 @@ export function logUndocumented(
   if (operation === null || documentedProblems(operation)?.has(code) !== false) return;
   log.error(
     { operation, undocumented_code: code, correlation_id },
-    'a route answered a problem that it does not document',
+    'a route returned a problem that it does not document',
   );
 }

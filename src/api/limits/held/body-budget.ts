@@ -1,7 +1,7 @@
 /**
- * Limits the bodies that this replica reads at once for callers that it cannot identify yet,
- * because their credential is in the body. Each source has a share, and large bodies leave room for
- * small ones. A body that arrives too slowly is aborted.
+ * Limits the size of all request bodies that this replica holds for callers that it cannot identify
+ * yet, because their credential is in the body. Each source has its own limit, and large bodies
+ * leave room for small ones. If a body is not complete at the deadline, the connection is closed.
  */
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';

@@ -1,6 +1,6 @@
 /**
- * Defers status reports of machines that change status faster than their write quota allows. The
- * newest report of a machine is recorded as soon as its quota allows.
+ * Defers status reports of machines that change status faster than their write quota allows. One
+ * report of each machine waits, usually the newest, and is recorded as soon as the quota allows.
  */
 import type { Clock } from '../../../base/clock.ts';
 import type { NodeInstanceId } from '../../../base/ids.ts';
@@ -14,8 +14,8 @@ export interface DeferredReport {
 
 export interface DeferredReports {
   /**
-   * Keeps this report instead of an earlier one. `waitSeconds` returns how long the quota requires
-   * the report to wait.
+   * Keeps this report until `waitSeconds` returns 0, then records it. The report replaces a waiting
+   * one, unless only the waiting one has a status; the functions of the first call stay in use.
    */
   defer(
     id: NodeInstanceId,
@@ -23,13 +23,16 @@ export interface DeferredReports {
     waitSeconds: () => number,
     record: (newest: DeferredReport) => void,
   ): void;
-  /** Call when a later report contradicts the deferred one or was recorded. */
+  /** Call when a later report contradicts the deferred one or is recorded without delay. */
   forget(id: NodeInstanceId): void;
   readonly size: number;
   stop(): void;
 }
 
-/** Further reports are dropped, since every heartbeat repeats the status. */
+/**
+ * Reports of further machines are dropped. Our agents repeat the status in every heartbeat; other
+ * clients may not.
+ */
 const maxDeferred = 10_000;
 const minWaitMs = 100;
 

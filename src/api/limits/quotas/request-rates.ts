@@ -17,7 +17,10 @@ import { createAccounts } from './accounts.ts';
 
 type Kind = (typeof requestKinds)[number];
 
-/** Where a batch of heartbeats came from. */
+/**
+ * The sender of credentials that must be looked up, or of a signed request for a new credential: a
+ * relay or a source address.
+ */
 export interface LookupSource {
   kind: 'address' | 'relay';
   id: string;
@@ -35,9 +38,9 @@ export interface RequestRates {
    */
   admitKnown(kind: Kind, key: string, name: OperationName | ProtocolOperation, request?: FastifyRequest): void;
   /**
-   * Begins to look up credentials that this replica has not cached. Afterwards, call the returned
-   * function with the number of credentials that are not in the store. Returns undefined for a
-   * source that sent too many unknown credentials.
+   * Call before looking up credentials that are not cached, or before checking a signed request for
+   * a new credential. Returns undefined if the source sent too many unknown ones. Otherwise, call
+   * the returned function afterwards with the number that were unknown.
    */
   beginLookup(source: LookupSource, credentials: number): ((unknown: number) => void) | undefined;
   /**
@@ -45,9 +48,15 @@ export interface RequestRates {
    * page was smaller than estimated.
    */
   chargeReply(request: FastifyRequest, bytes: number): void;
-  /** Charges a page that a request read but did not return as its reply. */
+  /**
+   * Charges the catch-up page of a resumed stream by its estimated size, because `admit` charges
+   * only the request. Call before the page is read.
+   */
   chargePage(request: FastifyRequest, items: number): void;
-  /** Delays a refusal to a caller that was refused too often. */
+  /**
+   * Delays a refusal to a caller that was refused too often. If too many refusals are delayed
+   * already, closes the connection after the reply instead.
+   */
   delayRefusal(request: FastifyRequest, reply: FastifyReply): Promise<void>;
   /** Returns the delay before a heartbeat is answered: 0 unless the machine sends very many. */
   beatDelayMs(session: AgentSession, nowMs: number): number;
@@ -110,8 +119,8 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
   let beatSecond = 0;
 
   /**
-   * The charges made before each request is served. Addresses are left out, since several callers
-   * may share one.
+   * The charge made before each request is served. Requests charged to an address have no entry,
+   * since several callers may share an address.
    */
   const charges = new WeakMap<FastifyRequest, { key: string; kind: Kind; requests: number; isPage: boolean }>();
 
@@ -150,8 +159,8 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       const key = `unknown_credential ${kind} ${id}`;
       const quota = quotas.unknown_credential;
       if (accounts.waitSeconds(key, quota) > 0) return undefined;
-      // Reserve nothing for a relay: after a restart of this replica, a relay sends many machines
-      // at once that have to be looked up.
+      // Reserve nothing for a relay: after a restart of this replica the credentials of all its
+      // machines must be looked up, and a reservation would refuse its concurrent batches.
       const reserved = kind === 'relay' ? 0 : credentials;
       accounts.reserve(key, quota, reserved, 0);
       return (unknown) => {
