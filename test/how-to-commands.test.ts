@@ -122,5 +122,6 @@ describe('the commands of a page run', () => {
   }, 300_000);
 
   const isRunnable = ({ commands }: CommandBlock) => commands.some((command) => reasonNotToRun(command) === undefined);
-  test.each(blocks.filter(isRunnable))('$page, block at line $line', (block) => runBlock(host, block));
+  // Each command has its own limit (`until`), and some blocks back up, restore and start servers.
+  test.each(blocks.filter(isRunnable))('$page, block at line $line', (block) => runBlock(host, block), 400_000);
 });
