@@ -3,7 +3,7 @@
  * one machine, and a directory that stands for the file system of the pages.
  */
 import { execFileSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import {
   chmodSync,
   copyFileSync,
@@ -18,9 +18,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { signChecksums, signingKey } from '../../packaging/build/signature.ts';
+import { signChecksums } from '../../packaging/build/signature.ts';
 import { type Client, createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
+import { selfSigned } from '../../src/probe/testing/self-signed.ts';
 import { findRunningDatabase } from '../../src/store/pg/embedded/embedded.ts';
 import { emptyDatabase, type TestDatabase, testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
@@ -46,25 +47,18 @@ export interface HowToHost {
 const write = (path: string, content: string, mode = 0o600) => writeFileSync(path, content, { mode });
 
 function makeCertificate(directory: string): void {
-  const files = ['-keyout', 'key.pem', '-out', 'cert.pem'];
-  const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
-  const args = ['req', '-x509', '-newkey', 'ed25519', '-nodes', '-days', '365', ...files, ...names];
-  execFileSync('openssl', args, { cwd: directory, stdio: 'pipe' });
-  chmodSync(join(directory, 'key.pem'), 0o600);
-  copyFileSync(join(directory, 'cert.pem'), join(directory, 'ca.pem'));
+  const { key, cert } = selfSigned('localhost', '127.0.0.1');
+  write(join(directory, 'key.pem'), key);
+  for (const name of ['cert.pem', 'ca.pem']) write(join(directory, name), cert);
 }
 
 /** A downloaded release of one file, signed with a key of its own. */
 function makeRelease(directory: string): void {
-  const run = (program: string, ...args: string[]) => execFileSync(program, args, { cwd: directory, encoding: 'utf8' });
-  const file = join(directory, 'fixture-key.pem');
-  run('openssl', 'genpkey', '-algorithm', 'ed25519', '-out', file);
-  chmodSync(file, 0o600);
-  write(join(directory, 'slipway-0.1.0.tgz'), 'content');
-  write(join(directory, 'SHA256SUMS'), run('sha256sum', 'slipway-0.1.0.tgz'));
-  const key = signingKey({ SLIPWAY_RELEASE_KEY: file });
-  if (!key) throw new Error('the key was not read');
-  signChecksums(directory, key);
+  const content = 'content';
+  write(join(directory, 'slipway-0.1.0.tgz'), content);
+  const checksum = createHash('sha256').update(content).digest('hex');
+  write(join(directory, 'SHA256SUMS'), `${checksum}  slipway-0.1.0.tgz\n`);
+  signChecksums(directory, generateKeyPairSync('ed25519').privateKey);
 }
 
 function makeFiles(directory: string): void {
