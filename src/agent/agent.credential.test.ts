@@ -95,7 +95,7 @@ test('an enrolled agent keeps its command while its credential stays unknown, an
   await until(() => refusedAt.length > 0, 'a refusal');
   const confirmed_ms = (refusedAt[0] ?? 0) + 1_000;
   await until(() => (refusedAt.at(-1) ?? 0) > confirmed_ms + 3_000, 'more refusals');
-  // Before the loss is confirmed, each loop asks every 50 ms. Afterwards all loops together send
+  // Before the loss is confirmed, each loop asks at least every 50 ms. Afterwards all loops together send
   // one call after each pause.
   const later = refusedAt.filter((at) => at > confirmed_ms);
   expect(later.length).toBeLessThan(3_000 / (unknown_credential_retry.max_ms / 2) + 2);

@@ -69,11 +69,12 @@ export function runShell(parts: ShellParts, { script, stream, signal, timeout_ms
     child.on('error', (error) => finish(false, `could not be started: ${error.message}`));
     child.on('exit', (code, killedBy) => {
       const ending = code === null ? `was ended by ${killedBy}` : `exited with code ${code}`;
-      const finishOnce = () => finish(code === 0 && endReason === null, ending);
-      const cancelWait = clock.after(max_output_wait_ms, finishOnce);
+      // May run twice, after the wait and at `close`; the second call changes nothing.
+      const finishAfterExit = () => finish(code === 0 && endReason === null, ending);
+      const cancelWait = clock.after(max_output_wait_ms, finishAfterExit);
       child.once('close', () => {
         cancelWait();
-        finishOnce();
+        finishAfterExit();
       });
     });
     if (signal.aborted) abort();

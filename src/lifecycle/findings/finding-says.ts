@@ -28,8 +28,8 @@ function renderTwoProcesses(ours: Side, theirs: Side): string {
 }
 
 /**
- * Returns the text of the catalogue, with the details of this finding if it has any. Slower boots
- * and two processes under one name have texts of their own.
+ * Returns the text of the catalogue. Adds details for an expiring token and for a contested name.
+ * Slower boots and two processes under one name have texts of their own.
  */
 export const renderFinding = ({ what, ours, theirs }: { what: FindingWhat; ours: Side; theirs: Side }): string => {
   if (what === 'boots_slower') return renderShift(ours as unknown as FormerBoots, theirs as unknown as SlowerBoots);

@@ -87,8 +87,9 @@ async function prunePage(
 export function createPruner(db: Database): Pruner {
   const cursors = new Map<RetentionWalk, string>();
   /**
-   * Walks whose last page deleted nothing. They rest until a pass ends without `more`. If each
-   * restarted at once, some walk might be in the middle in every pass, and `more` would stay true.
+   * Walks that reached their end with a page that deleted nothing. They rest until a pass ends
+   * without `more`. If each restarted at once, some walk might be in the middle in every pass, and
+   * `more` would stay true.
    */
   const resting = new Set<RetentionWalk>();
 

@@ -36,9 +36,9 @@ export interface ArmFaults {
   next(fault: ArmFault): void;
   /** Removes all faults. */
   clear(): void;
-  /** The error with which cluster creation fails. */
+  /** The error with which the creation or update of a cluster fails. */
   cluster_fails: Refusal | null;
-  /** Agent pools that end `Failed`, with their errors. One of them makes the cluster fail too. */
+  /** Agent pools that end `Failed`, with their errors. A single failed pool makes the cluster fail too. */
   pools_fail: Map<string, Refusal>;
   /** The error with which every role assignment is refused. */
   role_assignments: Refusal | null;

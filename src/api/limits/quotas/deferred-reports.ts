@@ -8,7 +8,7 @@ import type { Heartbeat } from '../../../contract/agent/agent.ts';
 
 export interface DeferredReport {
   beat: Heartbeat;
-  /** A report from before the machine's current tenant is dropped. */
+  /** If the machine has another tenant since this time, the report is dropped. */
   received_at: Date;
 }
 
@@ -21,7 +21,7 @@ export interface DeferredReports {
     id: NodeInstanceId,
     report: DeferredReport,
     waitSeconds: () => number,
-    record: (newest: DeferredReport) => void,
+    record: (kept: DeferredReport) => void,
   ): void;
   /** Call when a later report contradicts the deferred one or is recorded without delay. */
   forget(id: NodeInstanceId): void;

@@ -39,8 +39,9 @@ export interface RequestRates {
   admitKnown(kind: Kind, key: string, name: OperationName | ProtocolOperation, request?: FastifyRequest): void;
   /**
    * Call before looking up credentials that are not cached, or before checking a signed request for
-   * a new credential. Returns undefined if the source sent too many unknown ones. Otherwise, call
-   * the returned function afterwards with the number that were unknown.
+   * a new credential. Returns undefined if the source sent too many unknown ones, or if lookups in
+   * progress have reserved the rest of its allowance. Otherwise, call the returned function
+   * afterwards with the number that were unknown.
    */
   beginLookup(source: LookupSource, credentials: number): ((unknown: number) => void) | undefined;
   /**
@@ -159,7 +160,7 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       const key = `unknown_credential ${kind} ${id}`;
       const quota = quotas.unknown_credential;
       if (accounts.waitSeconds(key, quota) > 0) return undefined;
-      // Reserve nothing for a relay: after a restart of this replica the credentials of all its
+      // Reserve nothing for a relay: after a restart of this replica, many credentials of its
       // machines must be looked up, and a reservation would refuse its concurrent batches.
       const reserved = kind === 'relay' ? 0 : credentials;
       accounts.reserve(key, quota, reserved, 0);
