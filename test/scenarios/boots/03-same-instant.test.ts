@@ -24,12 +24,14 @@ let machines = manyMachines;
 /** Machines that never register. */
 const silentMachines = 100;
 const concurrency = 24;
+/** The machines register in groups of this size. */
+const groupSize = 250;
 /**
- * The deadlines are spread over this time. Each machine registers at its own deadline, give or take
- * the jitter.
+ * The time over which the deadlines of the first group are spread. Each further group gets the time
+ * that the registrations of the one before took, so that deadlines and registrations race on a
+ * machine of any speed.
  */
-const spreadSeconds = 6;
-const jitterSeconds = 0.4;
+const firstSpreadSeconds = 2;
 
 interface CreatedNode {
   node_id: string;
@@ -79,11 +81,14 @@ const assignMachines = `
   join nodes on node_id = id
   where place % 2 = 0`;
 
-/** Sets the deadlines in the order of the registrations, so that each pair races. */
+/**
+ * Sets the deadlines in the order of the registrations, each earlier or later by up to half of the
+ * spread, so that some pass before the registration and some after it.
+ */
 const spreadDeadlines = `
   update nodes
   set deadline_at = clock_timestamp()
-    + make_interval(secs => ${spreadSeconds} * place / $2::float + ${jitterSeconds} * (random() - 0.5))
+    + make_interval(secs => $2::float * (place / cardinality($1::text[])::float + random() - 0.5))
   from unnest($1::text[]) with ordinality as listed(id, place)
   where node_id = id`;
 
@@ -181,25 +186,35 @@ scenario({
     await externalPool(context, 'crowd', {
       // On a busy machine the story may outlast the default rescue window of a short budget.
       budgets: { provision_seconds: 3600, start_seconds: 3600, rescue_seconds: 3600 },
-      brake: { fraction: 1, min_nodes: machines + silentMachines },
+      brake: { fraction: 1, min_nodes: 2 * machines + silentMachines },
     });
-    const expected = await createNodes(context, machines + silentMachines - 1);
+    const expected = await createNodes(context, machines + silentMachines);
     const registering = expected.slice(0, machines);
+    const wakers: CreatedNode[] = [];
     const otherReplica = await spawnServer({ beside: context.server });
     try {
-      expected.push(await wakeRule(context));
-      const ids = expected.map(({ node_id }) => node_id);
-      await context.db.query(assignMachines, [ids]);
-      const startedMs = systemClock.monotonicMs();
-      await context.db.query(spreadDeadlines, [ids, ids.length]);
+      await context.db.query(assignMachines, [expected.map(({ node_id }) => node_id)]);
       const servers = [context.server.url, otherReplica.url];
-      await processConcurrently(registering, concurrency, async ({ enrollment_token }, index) => {
-        const turnMs = startedMs + (1000 * spreadSeconds * index) / ids.length;
-        await pause(systemClock, Math.max(0, turnMs - systemClock.monotonicMs()));
+      const register = async ({ enrollment_token }: CreatedNode, index: number) => {
         const url = servers[index % 2] ?? context.server.url;
         const reply = await callRoute(url, 'agent-register', { body: registration({ enrollment_token }) });
         expect(reply.status, `a registration inside its window was refused: ${reply.text}`).toBe(201);
-      });
+      };
+      let spreadSeconds = firstSpreadSeconds;
+      for (let first = 0; first < expected.length; first += groupSize) {
+        const group = expected.slice(first, first + groupSize);
+        const ids = group.map(({ node_id }) => node_id);
+        wakers.push(await wakeRule(context));
+        await context.db.query(spreadDeadlines, [ids, spreadSeconds]);
+        const startedMs = systemClock.monotonicMs();
+        await processConcurrently(group, concurrency, async (node, index) => {
+          if (first + index >= machines) return;
+          const turnMs = startedMs + (1000 * spreadSeconds * index) / group.length;
+          await pause(systemClock, Math.max(0, turnMs - systemClock.monotonicMs()));
+          await register(node, index);
+        });
+        spreadSeconds = Math.max(firstSpreadSeconds, (systemClock.monotonicMs() - startedMs) / 1000);
+      }
       const registeringIds = new Set(registering.map(({ node_id }) => node_id));
       const outcomes = await context.waitFor('all machines that never register to fail', async () => {
         const rows = await context.db.query<Outcome>(outcomesSql);
@@ -208,7 +223,7 @@ scenario({
         );
         return isUndecided ? undefined : rows;
       });
-      expect(outcomes).toHaveLength(expected.length);
+      expect(outcomes).toHaveLength(expected.length + wakers.length);
       const wrongOutcomes = outcomes.filter((node) => !isOneOutcome(node, registeringIds.has(node.node_id)));
       expect(wrongOutcomes, 'each node has exactly one outcome').toEqual([]);
       const lateCount = outcomes.filter((node) => node.rescues > 0).length;
