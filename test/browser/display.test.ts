@@ -26,7 +26,8 @@ afterAll(async () => {
 
 /**
  * Measures text in the style of the title: as it is, with ligatures and without. With ligatures,
- * Inter draws 2x1 as 2×1 and -> as an arrow. Chromium draws none in text with letter spacing.
+ * Inter draws 2x1 as 2×1 and -> as an arrow. The measured text has no letter spacing, because
+ * Chromium draws no ligatures in text that has it.
  */
 const measureText = `(() => {
   const title = document.querySelector('h1');
@@ -92,7 +93,7 @@ it.each([
   await context.close();
 });
 
-it('Escape closes the navigation on a phone, after the text in its search box is cleared', async () => {
+it('Escape closes the navigation on a phone, but first clears the text in its search box', async () => {
   const { page, context } = await openPage(browser, phone);
   await signIn(page, server, '/fleet');
   const places = page.getByRole('navigation', { name: 'Places' });

@@ -50,7 +50,7 @@ export function runShell(parts: ShellParts, { script, stream, signal, timeout_ms
       endReason ??= reason;
       if (child.pid) endGroup(child.pid, grace_ms, clock);
     };
-    const abort = () => end('was ended with the agent');
+    const abort = () => end('was ended because its task or the agent stopped');
     signal.addEventListener('abort', abort, { once: true });
     const cancelTimeout = timeout_ms
       ? clock.after(timeout_ms, () => end(`was ended after ${timeout_ms / 1000} s`))

@@ -56,9 +56,9 @@ export function createBodyBudget(
       const source = sourceNetwork(request);
       const room = limits.total_bytes - (bytes > limits.small_body_bytes ? limits.for_small_bytes : 0);
       if ((bytesBySource.get(source) ?? 0) + bytes > limits.source_bytes)
-        refuse(`Unfinished request bodies from this address exceed ${limits.source_bytes / mb} MB.`);
+        refuse(`The bodies of this address's unanswered requests would exceed ${limits.source_bytes / mb} MB.`);
       if (total + bytes > room)
-        refuse('Unfinished request bodies from unknown callers exceed the limit of this replica.');
+        refuse('The bodies of unanswered requests from unknown callers would exceed the limit of this replica.');
       change(source, bytes);
       const cancel = clock.after(limits.deadline_ms, () => {
         if (!request.raw.complete) onLate(request.raw.socket);

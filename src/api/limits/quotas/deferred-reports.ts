@@ -8,7 +8,7 @@ import type { Heartbeat } from '../../../contract/agent/agent.ts';
 
 export interface DeferredReport {
   beat: Heartbeat;
-  /** If the machine has another tenant since this time, the report is dropped. */
+  /** If the machine went to another tenant after this time, the report is dropped. */
   received_at: Date;
 }
 
