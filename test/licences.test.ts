@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { refuseLicences } from '../packaging/build/allowed-licences.ts';
 import { refuseNativeLicences } from '../packaging/build/sbom.ts';
-import { lockedLicences, notStated, readLicences } from '../src/base/files/licences.ts';
+import { installedLicences, lockedLicences, notStated, readLicences } from '../src/base/files/licences.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -67,4 +67,11 @@ test('takes the counts of a release from its build', async () => {
     counts: { MIT: 1 },
     list: join(directory, 'THIRD-PARTY-NOTICES'),
   });
+});
+
+test('has no counts while the files cannot be read, and reads them at the next call', async () => {
+  const licences = { packages: 1, counts: { MIT: 1 }, list: 'list' };
+  expect(await installedLicences(() => Promise.reject(new Error('too many open files')))).toBeNull();
+  expect(await installedLicences(async () => licences)).toEqual(licences);
+  expect(await installedLicences(() => Promise.reject(new Error('too many open files')))).toEqual(licences);
 });

@@ -81,8 +81,16 @@ export async function readLicences(root: string): Promise<Licences | null> {
 
 let known: Promise<Licences | null> | undefined;
 
-/** Reads at the first call, because a start must not wait for it. */
-export const installedLicences = (): Promise<Licences | null> => {
-  known ??= readLicences(packageRoot);
-  return known;
-};
+/**
+ * Reads at the first call, because a start must not wait for it. Resolves to null while the files
+ * cannot be read, for example without a free file descriptor; the next call tries again.
+ */
+export async function installedLicences(read = () => readLicences(packageRoot)): Promise<Licences | null> {
+  known ??= read();
+  try {
+    return await known;
+  } catch {
+    known = undefined;
+    return null;
+  }
+}
