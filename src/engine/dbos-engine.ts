@@ -100,6 +100,12 @@ export interface DbosEngine extends Engine {
    * shutdown.
    */
   halt(): Promise<void>;
+  /**
+   * Executes the unfinished runs of this replica again, from their records. Call this after the
+   * store lost commits: a run may have ended here, and its end may be lost. Returns the number of
+   * runs.
+   */
+  repeatRuns(): Promise<number>;
 }
 
 export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
@@ -145,7 +151,8 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
     while (!stop.signal.aborted) {
       await pause(clock, returnPauseMs, stop.signal);
       try {
-        return await returnToQueue(pool, id, executor_id, INTERNAL_QUEUE_NAME);
+        await returnToQueue(pool, { executor_id, dbos_id: id }, INTERNAL_QUEUE_NAME);
+        return;
       } catch (failure) {
         log.error({ ...identity(run), err: failure }, 'could not return a run to the queue yet');
       }
@@ -275,6 +282,8 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
         if (ids.length < collectBatch) return collected;
       }
     },
+
+    repeatRuns: () => returnToQueue(pool, { executor_id, dbos_id: null }, INTERNAL_QUEUE_NAME),
 
     async halt() {
       stop.abort();

@@ -52,19 +52,27 @@ export async function hasUnreadMessage(pool: Pool, dbos_id: string, topic: strin
   return rowCount !== 0;
 }
 
-/** Lets any replica execute the run again, unless another one has already taken it over. */
-export async function returnToQueue(pool: Pool, dbos_id: string, executor_id: string, queue: string): Promise<void> {
-  await pool.query(
+/**
+ * Lets any replica execute a run of this executor again, or all of them. Leaves out runs that
+ * another replica has already taken over. Returns the number of runs.
+ */
+export async function returnToQueue(
+  pool: Pool,
+  runs: { executor_id: string; dbos_id: string | null },
+  queue: string,
+): Promise<number> {
+  const { rowCount } = await pool.query(
     `update dbos.workflow_status
         set status = 'ENQUEUED',
           owner_xid = null,
           started_at_epoch_ms = null,
           queue_name = coalesce(queue_name, $3)
-      where workflow_uuid = $1
-       and status = 'PENDING'
-       and executor_id = $2`,
-    [dbos_id, executor_id, queue],
+      where status = 'PENDING'
+       and executor_id = $1
+       and ($2::text is null or workflow_uuid = $2)`,
+    [runs.executor_id, runs.dbos_id, queue],
   );
+  return rowCount ?? 0;
 }
 
 export async function listExecutorsWithRuns(pool: Pool): Promise<string[]> {

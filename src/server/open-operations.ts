@@ -132,6 +132,9 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
     },
   });
   tail.whenHistoryChanged(() => ingest.hold());
+  tail.whenHistoryChanged(({ lost }) => {
+    if (lost) engine.repeatRuns().catch(onError('operations were not repeated after the database lost commits'));
+  });
   restoration.whenEnded(() => ingest.hold());
   const refusals = createRefusals();
   tail.subscribe((fact) => refusals.observe(fact));

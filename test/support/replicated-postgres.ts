@@ -52,6 +52,8 @@ export interface ReplicatedPostgres {
   urlOfBoth: string;
   /** Connects to the primary directly, not through the address that follows it. */
   primaryUrl(): string;
+  /** Connects to the standby, which answers reads only. */
+  standbyUrl(): string;
   addStandby(): Promise<void>;
   /** Waits until the standby has every commit that was made before this call. */
   catchUp(): Promise<void>;
@@ -241,6 +243,7 @@ export async function replicatedPostgres(options: ReplicatedOptions = {}): Promi
     url: urlOf(address.port),
     urlOfBoth: `postgres://owner@${ports.map((port) => `127.0.0.1:${port}`).join(',')}/postgres`,
     primaryUrl: () => urlOf(primary.port),
+    standbyUrl: () => urlOf(mustHaveStandby().port),
     async addStandby() {
       if (formerPrimary) await remove(formerPrimary.data);
       lagMs = 0;
