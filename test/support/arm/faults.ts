@@ -38,7 +38,7 @@ export interface ArmFaults {
   clear(): void;
   /** The error with which the creation or update of a cluster fails. */
   cluster_fails: Refusal | null;
-  /** Agent pools that end `Failed`, with their errors. A single failed pool makes the cluster fail too. */
+  /** Agent pools that end `Failed`, with their errors. One failed pool makes the cluster fail. */
   pools_fail: Map<string, Refusal>;
   /** The error with which every role assignment is refused. */
   role_assignments: Refusal | null;
