@@ -7,7 +7,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { type RequestRefused, ServerUnreachable } from '../../src/contract/client.ts';
 import { type EventReader, openEvents } from '../api/support/event-reader.ts';
-import { allocate, declarePool, waitForStatus } from '../support/allocations.ts';
+import { allocate, declarePool, readAllocation, waitForStatus } from '../support/allocations.ts';
 import { withClient } from '../support/database.ts';
 import { openDatabaseConnection } from '../support/database-connection.ts';
 import { replicatedPostgres } from '../support/replicated-postgres.ts';
@@ -151,9 +151,14 @@ test(`serves on after ${size.failovers} failovers to a standby that lags by ${la
 
     const { items } = await one.server.client.call('allocation-list', { query: { limit: 500 } });
     if (items.some(({ allocation_id }) => allocation_id === newId)) {
-      // The operation ended before the failover, but the database does not have its end.
-      await waitForStatus(one.server.client, newId, 'active');
-      keptIds.push(newId);
+      // The operation ended before the failover, and the database does not have its end. If it does
+      // not have the registration of the machine either, the allocation waits until its deadline.
+      const { status, deadline_at } = await until('the allocation to move', async () => {
+        const allocation = await readAllocation(one.server.client, newId);
+        return allocation.status === 'requested' ? undefined : allocation;
+      });
+      if (status === 'active') keptIds.push(newId);
+      else expect(deadline_at, `the deadline of an allocation that is ${status}`).not.toBeNull();
     } else lostMachines++;
   }
   console.log(
