@@ -130,7 +130,8 @@ test('the problem for a shed heartbeat has the time of the next heartbeat', () =
   overload.stop();
 });
 
-test('refuses only new work in a shortage, and logs its start and its end once', async () => {
+/** An idle server that can become short of something. */
+function watchTestShortage() {
   const clock = virtualClock();
   let shortage = noShortage;
   const logged: string[] = [];
@@ -141,17 +142,24 @@ test('refuses only new work in a shortage, and logs its start and its end once',
     shortage: () => shortage,
     onChange: (message) => void logged.push(message),
   });
+  const setShortage = async (of: Partial<typeof noShortage>) => {
+    shortage = { ...noShortage, ...of };
+    await clock.advance(5_000);
+  };
+  return { overload, logged, setShortage };
+}
+
+test('refuses only new work in a shortage, and logs its start and its end once', async () => {
+  const { overload, logged, setShortage } = watchTestShortage();
   const admit = () => {
     overload.admitWork({ method: 'POST' });
     overload.admitWork({ method: 'POST', new_work: true });
   };
   admit();
-  shortage = { ...noShortage, files_share: 1 };
-  await clock.advance(5_000);
+  await setShortage({ files_share: 1 });
   expect(admit).toThrow(expect.objectContaining({ code: 'resources_short' }));
   overload.admitWork({ method: 'POST' });
-  shortage = noShortage;
-  await clock.advance(5_000);
+  await setShortage({});
   admit();
   expect(logged).toEqual([expect.stringContaining('short of'), 'the shortage is over']);
   expect(overload.figures()).toMatchObject({ work_refused: 1, beats_shed: 0 });
@@ -159,28 +167,17 @@ test('refuses only new work in a shortage, and logs its start and its end once',
 });
 
 test('refuses only changes while short of disk space, says so, and logs its start and its end once', async () => {
-  const clock = virtualClock();
-  let shortage = noShortage;
-  const logged: string[] = [];
-  const overload = watchOverload({
-    clock,
-    beat_rate: 100,
-    beats: { added: () => 0, storedAfterMs: () => 0 },
-    shortage: () => shortage,
-    onChange: (message) => void logged.push(message),
-  });
+  const { overload, logged, setShortage } = watchTestShortage();
   const start = () => overload.admitWork({ method: 'POST', new_work: true });
   start();
-  shortage = { ...noShortage, is_short_of_disk: true };
-  await clock.advance(5_000);
+  await setShortage({ is_short_of_disk: true });
   const detail = 'The server is short of disk space, so it starts nothing new. `slipway status` says what to do.';
   expect(start).toThrow(expect.objectContaining({ code: 'resources_short', message: detail }));
   overload.admitWork({ method: 'GET', new_work: true });
   overload.admitWork({ method: 'POST', new_work: true, reads_only: true });
   overload.admitWork({ method: 'POST' });
   overload.admitRead('node-list', {});
-  shortage = noShortage;
-  await clock.advance(5_000);
+  await setShortage({});
   start();
   expect(logged).toEqual([expect.stringContaining('short of disk space'), 'the shortage of disk space is over']);
   expect(overload.figures()).toMatchObject({ work_refused: 1, reads_shed: 0 });
