@@ -102,8 +102,8 @@ export interface DbosEngine extends Engine {
   halt(): Promise<void>;
   /**
    * Executes the unfinished runs of this replica again, from their records. Call this after the
-   * store lost commits: a run may have ended here, and its end may be lost. Returns the number of
-   * runs.
+   * store lost commits: a run may have ended here, and its end may be lost. Retries until the
+   * store answers. Returns the number of runs.
    */
   repeatRuns(): Promise<number>;
 }
@@ -283,7 +283,17 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
       }
     },
 
-    repeatRuns: () => returnToQueue(pool, { executor_id, dbos_id: null }, INTERNAL_QUEUE_NAME),
+    async repeatRuns() {
+      while (!stop.signal.aborted) {
+        try {
+          return await returnToQueue(pool, { executor_id, dbos_id: null }, INTERNAL_QUEUE_NAME);
+        } catch (error) {
+          log.warn({ err: error }, 'could not repeat the runs after lost commits yet; trying again');
+        }
+        await pause(clock, returnPauseMs, stop.signal);
+      }
+      return 0;
+    },
 
     async halt() {
       stop.abort();

@@ -133,7 +133,7 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
   });
   tail.whenHistoryChanged(() => ingest.hold());
   tail.whenHistoryChanged(({ lost }) => {
-    if (lost) engine.repeatRuns().catch(onError('operations were not repeated after the database lost commits'));
+    if (lost) void engine.repeatRuns();
   });
   restoration.whenEnded(() => ingest.hold());
   const refusals = createRefusals();
